@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import bertcli
 from bertcli.analysis.params import SummaryRow
+from bertcli.analysis.params.formula import factored, sum_of
 from bertcli.errors import BertcliError
 from bertcli.models.bert import BertConfig
 from bertcli.models.registry import family
@@ -235,3 +236,7 @@ def test_params_fields_are_found_by_name_and_nothing_else() -> None:
             summary[name]  # type: ignore[index]
     with pytest.raises(TypeError):
         list(summary)  # type: ignore[call-overload]
+
+
+def test_params_products_of_axes_without_a_line_are_added_in_any_order() -> None:
+    assert factored(sum_of([["Y", "G"], ["G", "Y"], ["G", "H"], ["Z", "G"]])) == "2·Y·G + H·G + Z·G"

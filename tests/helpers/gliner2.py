@@ -26,7 +26,7 @@ TEXTS = (
     "She poured a cup of hot coffee in Paris, and he drank the tea!",
     "Berlin",
     "the unbelievable king-queen of the river: a well_known man (he said) bought coffee and sold milk. ",
-    "you & I: 1,000 cups by ann@lee.org at https://tea.org/cups",
+    "you & I: 1,000 cups by ann@lee.org or @ann_lee9 at https://tea.org/cups",
     "",
     "ein Café mit e\u0301 und \u00bd \U0001f375 北京",
 )

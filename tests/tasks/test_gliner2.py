@@ -143,17 +143,18 @@ def test_gliner2_reads_a_long_text_in_windows_as_parts_of_their_own(models: dict
     """A window that ends within a text is read like a part that the library cuts: a full stop follows."""
     model, options = models["bert"], TagOptions(labels=LABELS, max_length=64, stride=0)
     task: Any = compute(SPEC).plan(model, options)
-    (item,) = task.window([Text(LONG)], 0).items
-    windows = task.windows(item)
-    assert len(windows) > 2
-    words = task.finder.words(LONG, item.tokens)
-    for window, logits in zip(windows[:-1], task.logits(windows), strict=False):
-        assert len(window.ids) <= 64
-        first, last = words[window.first], words[window.first + window.own - 1]
-        (part,) = task.window([Text(LONG[first[0] : last[1]])], 0).items
-        (alone,) = task.windows(part)
-        assert alone.ids == window.ids
-        np.testing.assert_allclose(task.logits([alone])[0], logits, rtol=0, atol=5e-6 * np.abs(logits).max())
+    for text in (LONG, "Hot tea! " * 40):
+        (item,) = task.window([Text(text)], 0).items
+        windows = task.windows(item)
+        assert len(windows) > 2
+        words = task.finder.words(text, item.tokens)
+        for window, logits in zip(windows[:-1], task.logits(windows), strict=False):
+            assert len(window.ids) <= 64
+            first, last = words[window.first], words[window.first + window.own - 1]
+            (part,) = task.window([Text(text[first[0] : last[1]])], 0).items
+            (alone,) = task.windows(part)
+            assert alone.ids == window.ids
+            np.testing.assert_allclose(task.logits([alone])[0], logits, rtol=0, atol=5e-6 * np.abs(logits).max())
     (record,) = model.tag(LONG, labels=LABELS, max_length=64)
     assert max(one["end"] for one in record["entities"]) > len(LONG) // 2
     assert not record["truncated"]
