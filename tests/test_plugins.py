@@ -177,6 +177,13 @@ def test_a_family_is_read_by_every_command(installed: Path, roformers: Path) -> 
         assert_allclose(json.loads(vector)[0]["embedding"], states.mean(axis=0), atol=1e-5)
 
 
+FAILING = """
+from bertcli.extensions import Extension
+EXTENSION = Extension("failing", kinds={"bertcli_whitening.Whitening": "failing"})
+def read(layout, modules): return 1 / 0
+"""
+
+
 def test_a_kind_computes_its_vectors_and_its_folder_is_refused_without_it(installed: Path, tmp_path: Path) -> None:
     folder = tmp_path / "whitened"
     shutil.copytree(sample("bert-mini-sentence"), folder)
@@ -215,7 +222,11 @@ print(*Layout(Folder(Path({str(folder)!r}))).missing_files())
     assert run(code, installed).stdout == "9_Whitening/config.json 9_Whitening/model.safetensors\n"
     damaged = run(COMMANDS.format(commands=[["encode", "tea", *model]]), installed)
     assert "9_Whitening" in damaged.stderr
-    for done in (without, damaged):
+    (tmp_path / "failing.py").write_text(FAILING, encoding="utf-8")
+    make_beside(tmp_path, "failing")
+    failed = run(COMMANDS.format(commands=[["encode", "tea", *model]]), tmp_path)
+    assert "and the plugin for it failed (ZeroDivisionError: division by zero): use another version" in failed.stderr
+    for done in (without, damaged, failed):
         assert json.loads(done.stdout)[0][0] == 1
         assert "Traceback" not in done.stderr
 

@@ -3,17 +3,17 @@
 A plugin's kind is asked first if the folder lists a class that only it reads.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 from bertcli import extensions
-from bertcli.folder.files import unusable
+from bertcli.errors import BertcliError, quoted
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MODULES_FILE
 from bertcli.kinds import KINDS
 from bertcli.kinds.kind import Kind
-from bertcli.kinds.modules import read_modules
+from bertcli.kinds.modules import Modules, read_modules
 
 
 def read_kind(layout: Layout) -> Kind:
@@ -23,18 +23,31 @@ def read_kind(layout: Layout) -> Kind:
     that do not match.
     """
     modules = read_modules(layout)
-    for read in _readers(layout):
-        kind: Kind | None = read(layout, modules)
+    for module in layout.modules:
+        if module.is_brought:
+            return _read_by_plugin(module.type, layout, modules)
+    for name in KINDS:
+        known: Any = import_module(f"{__package__}.{name}")
+        kind: Kind | None = known.read(layout, modules)
         if kind is not None:
             return kind
-    raise unusable(layout.folder.file(MODULES_FILE), "lists a module that its plugin does not read")
+    raise AssertionError("a dense encoder takes every folder")
 
 
-def _readers(layout: Layout) -> Iterator[Callable[..., Any]]:
-    """Yield what reads a kind: that of a plugin alone if the folder lists a class for it, else those of KINDS."""
-    brought = [extensions.reads_kind(module.type) for module in layout.modules if module.is_brought]
-    own = (import_module(f"{__package__}.{name}").read for name in KINDS)
-    yield from filter(None, brought) if brought else own
+def _read_by_plugin(module_class: str, layout: Layout, modules: Modules) -> Kind:
+    """Read a folder that lists a class which a plugin's kind reads. Errors: BertcliError, also if the plugin fails."""
+    read = extensions.reads_kind(module_class)
+    listed = f"{layout.folder.file(MODULES_FILE)} lists the module {quoted(module_class)}"
+    try:
+        kind = None if read is None else read(layout, modules)
+    except BertcliError:
+        raise
+    except Exception as error:  # its code may raise anything
+        why = f"{type(error).__name__}: {error}"
+        raise BertcliError(f"{listed}, and the plugin for it failed ({why}): use another version of it.") from error
+    if not isinstance(kind, Kind):
+        raise BertcliError(f"{listed}, and the plugin for it does not read this folder: use another model.")
+    return kind
 
 
 def lines_of_kinds(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
