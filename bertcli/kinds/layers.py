@@ -1,6 +1,6 @@
 """Read rare modules of sentence-transformers folders: Dense, LayerNorm, a cross-encoder's activation.
 
-network/after_pooling.py computes Dense and LayerNorm. config.py checks their order in the list of modules.
+network/after_pooling.py computes Dense and LayerNorm. folder/modules.py checks their order.
 """
 
 from collections.abc import Mapping
@@ -91,12 +91,15 @@ def _activation(path: Any, names: Mapping[str, str], what: str, file: Path) -> s
     return names[name]
 
 
-def read_cross_encoder(layout: Layout) -> str:
+def read_pair_activation(layout: Layout | None) -> str:
     """Read the activation for the logit of a cross-encoder with one label: "identity", "sigmoid" or "tanh".
 
-    It is in config_sentence_transformers.json, else under one of two keys of config.json; the default is the sigmoid.
+    It is in config_sentence_transformers.json, else under one of two keys of config.json; the default is the sigmoid,
+    also of a model without a folder.
     Errors: BertcliError naming the file, for any other class than these three of torch.nn.
     """
+    if layout is None:
+        return "sigmoid"
     folder = layout.folder
     config = folder.object("config.json")
     nested = config.get("sentence_transformers")

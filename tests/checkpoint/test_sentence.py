@@ -19,7 +19,7 @@ from bertcli.folder.cache import missing
 from bertcli.folder.files import Folder
 from bertcli.kinds.dense import DenseEncoder
 from bertcli.kinds.kind import Kind
-from bertcli.kinds.layers import read_cross_encoder
+from bertcli.kinds.layers import read_pair_activation
 from bertcli.kinds.sparse_vectors import SpladeWeights
 
 HIDDEN = 32  # of the checkpoints that `make` makes
@@ -155,7 +155,7 @@ def test_the_activation_of_scores(tmp_path: Path, model: dict[str, Any], config:
     folder = make(tmp_path)
     change(folder / "config_sentence_transformers.json", **model)
     change(folder / "config.json", **config)
-    assert read_cross_encoder(layout_of(folder)) == expected
+    assert read_pair_activation(layout_of(folder)) == expected
 
 
 @pytest.mark.parametrize("name", ["os.system", "evil.Sigmoid", f"{TORCH}ReLU", "Sigmoid", 3, []])
@@ -163,7 +163,7 @@ def test_an_activation_of_scores_that_is_not_allowed(tmp_path: Path, name: Any) 
     folder = make(tmp_path)
     change(folder / "config.json", sentence_transformers={"activation_fn": name})
     with pytest.raises(BertcliError, match=r"config\.json asks for the activation .*torch's Identity, Sigmoid, Tanh"):
-        read_cross_encoder(layout_of(folder))
+        read_pair_activation(layout_of(folder))
 
 
 def test_dense_layers_are_chained(made: Made) -> None:

@@ -20,7 +20,7 @@ from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, quoted, quoted_object
 from bertcli.files.texts import Item, Text
 from bertcli.kinds.candidates import CandidateOptions, CandidateScorer
-from bertcli.kinds.layers import read_cross_encoder
+from bertcli.kinds.layers import read_pair_activation
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.tasks.classify import SPEC, ClassifyOptions, Head
@@ -120,7 +120,7 @@ def own_activation(model: LoadedModel) -> str:
         return "sigmoid"
     if model.config.num_labels > 1:
         return "softmax"
-    return "sigmoid" if model.layout is None else read_cross_encoder(model.layout)
+    return read_pair_activation(model.layout)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

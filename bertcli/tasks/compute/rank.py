@@ -16,7 +16,7 @@ import numpy as np
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Failure, Item, Text, Texts, from_values
 from bertcli.folder.prompts import Role
-from bertcli.kinds.layers import read_cross_encoder
+from bertcli.kinds.layers import read_pair_activation
 from bertcli.kinds.relevance import RelevanceScore
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
@@ -62,7 +62,7 @@ def plan(model: LoadedModel, options: RankOptions) -> "RankTask":
             f"rank needs a classifier with one output, and {model.name} has {outputs} labels: classify gives their "
             "scores for pairs (--text-pair or --pair-column)."
         )
-    activation = "sigmoid" if model.layout is None else read_cross_encoder(model.layout)
+    activation = read_pair_activation(model.layout)
     return RankTask(model, options.read_options, activation, options.top_k, prompt=query_prompt(model))
 
 
