@@ -211,6 +211,7 @@ def test_process_completion_offers_commands_and_options() -> None:
     for words, position, expected in (
         ("bertcli fill", "1", b"fill-mask"),
         ("bertcli encode --pool", "2", b"--pooling"),
+        ("bertcli encode --engine o", "3", b"onnx\nonnx-int8"),
         ("bertcli params --variant base-c", "3", b"base-cased\nbase-chinese"),
     ):
         result = run(_BERTCLI_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=position)
