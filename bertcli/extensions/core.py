@@ -53,7 +53,7 @@ COMMANDS = (
         ),
         brief={
             "--heads": "Prediction heads: pooler, mlm, nsp, classifier, …",
-            "-o": "Write the table, or the graph: .dot, .mmd, .svg, .png",
+            "-o": "Write the table, or the graph: .dot, .mmd, .svg",
             "--style": "tree, or keras: the rows of the Keras summary",
             "--versus": "Another model to compare with",
         },

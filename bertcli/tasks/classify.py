@@ -167,7 +167,6 @@ SPEC = TaskSpec(
         Use("zero-shot", "classifier", asked=[{"candidates": ("good", "bad")}]),
     ),
     brief={
-        "--activation": "Scores: softmax, sigmoid or none",
         "--head": "classifier, or nsp: does text 2 follow text 1?",
     },
     other_words=("predict", "sentiment", "label", "nli", "zero-shot"),

@@ -1,5 +1,6 @@
 """classify --candidates and --choices on the command line."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,17 @@ def test_choices_follow_the_text_or_are_all_arguments(chooser: Path, tmp_path: P
     file.write_text("\n".join(TEXTS), encoding="utf-8")
     assert bertcli(*arguments, "-i", file, "--choices", *choices).records == expected
     assert bertcli(*arguments, "-i", "-", "--choices", *choices, stdin="\n".join(TEXTS)).records == expected
+
+
+def test_choices_that_differ_by_their_commas_are_no_result_to_continue(chooser: Path, tmp_path: Path) -> None:
+    texts, target = tmp_path / "texts.txt", tmp_path / "labels.jsonl"
+    texts.write_text("Hot tea.\n", encoding="utf-8")
+    found = []
+    for choices in (["a cat,rain", "a dog"], ["a cat", "rain,a dog"]):
+        run = bertcli("classify", "-m", chooser, "-i", texts, "-o", target, "--choices", *choices, "--resume")
+        assert run.status == 0, run.err
+        found.append([label["label"] for label in json.loads(target.read_text(encoding="utf-8"))["labels"]])
+        assert {*found[-1]} == {*choices}
 
 
 @pytest.mark.parametrize(

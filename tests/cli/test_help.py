@@ -51,6 +51,15 @@ def test_help_short_has_a_line_for_each_option_that_is_used_most(command: str) -
         assert re.search(rf"^  (-\w, )?{name}\b", out, re.MULTILINE), f"{command} has no {name}"
 
 
+def test_help_short_says_of_an_option_what_its_command_says_of_it() -> None:
+    """Before what is said of an option of that name in any command."""
+    for declared in (*specs(), *extensions.own_commands().values()):
+        page = bertcli(declared.name, "-h", environment=IN_80).out
+        commands = bertcli("-h", environment=IN_80).out
+        for name, text in declared.brief.items():
+            assert text in (commands if name == declared.name else page), f"{declared.name} {name}"
+
+
 @pytest.mark.parametrize("command", NAMES)
 def test_help_whole_has_every_option_and_loses_no_text(command: str) -> None:
     pages = [bertcli(command, "--help", environment={"COLUMNS": width}).out for width in ("80", "200")]

@@ -81,6 +81,9 @@ def test_tables_show_ids_of_what_is_classified(made: Made, tmp_path: Path) -> No
     lines = bertcli("classify", "-m", folder, "-i", file, "--id-column", "name", "--top-k", "1").out.splitlines()
     assert lines[0].split() == ["index", "id", "text", "label", "score"]
     assert [line.split()[1] for line in lines[2:4]] == ["t-1", "2"]
+    csv = ("classify", "-m", folder, "-i", file, "--format", "csv")
+    assert bertcli(*csv, "--id-column", "name").out.startswith("index,id,text,")
+    assert bertcli(*csv).out.startswith("index,text,")
 
 
 def test_tables_say_that_a_text_is_the_name_of_a_file(

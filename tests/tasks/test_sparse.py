@@ -182,5 +182,10 @@ def test_sparse_table_shows_the_heaviest_words(tmp_path: Path) -> None:
     ],
 )
 def test_sparse_refuses_what_is_for_dense_vectors(arguments: list[str], tmp_path: Path) -> None:
-    assert bertcli("encode", "--sparse", "tea", *arguments).status == 2
+    refused = bertcli("encode", "--sparse", "tea", *arguments)
+    assert refused.status == 2
+    assert f"Invalid value for {arguments[0]}" in refused.err
+    assert "--sparse" in refused.err
     assert bertcli("encode", "--tokens", "tea").status == 2
+    array = bertcli("encode", "--sparse", "tea", "-o", tmp_path / "v.npy")
+    assert "A .npy file holds one array, but this result has several." in array.error

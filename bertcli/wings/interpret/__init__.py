@@ -44,7 +44,7 @@ WING = Extension(
             position=3,
             most_used=("-m", "-i", "--layer", "--ablate", "--rollout", "--top-k", "-o", "--format"),
             brief={
-                "--rollout": "Attention rollout: follow token N through all layers",
+                "--rollout": "Attention rollout",
                 "--ablate": "Measure the result without each head",
                 "--layer": "Show one head's attention weights: --layer 3.2",
             },
