@@ -80,6 +80,8 @@ def test_mcp_gives_the_records_of_the_commands(root: Path) -> None:
         assert (hit["file"], hit["line"], hit["text"]) == ("notes.txt", 1, "A dog ran home.")
         (hit,) = (await call("search", query="a hot drink", files=["deep"], top_k=1))["records"]
         assert (hit["file"], hit["headings"]) == (os.path.join("deep", "more.md"), "Tea")
+        (root / "many.txt").write_text("A river.\n" * 9, encoding="utf-8")
+        assert len((await call("search", query="water", files=["many.txt"]))["records"]) == 5
         printed = json.loads(bertcli("classify", "A warm film.", "--format", "json").out)
         assert (await call("classify", texts=["A warm film."]))["records"] == printed
         printed = json.loads(bertcli("keywords", "Green tea grows in Japan.", "--format", "json").out)

@@ -17,6 +17,8 @@ from helpers.bge_m3 import DOCUMENTS, QUERIES, write_bge_m3
 from helpers.late_folders import FOLDERS, write_late
 from helpers.modular import write_router
 from helpers.terminal import bertcli
+from reference.encode_cases import sparse
+from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 import bertcli as library
@@ -483,6 +485,14 @@ def test_search_files_prompts_are_those_of_query_and_document(made: Made, folder
     assert best["score"] == pytest.approx(cosine, abs=1e-5)
 
 
+def test_search_files_a_prompt_that_is_given_is_the_querys(made: Made, folder: Path) -> None:
+    model = made(seed=7)
+    (best, *_) = hits("-m", model, "tea", "-i", "notes.txt", "--prompt", "the cat ")
+    query, document = library.load(model).encode(["the cat tea", str(best["text"])])
+    cosine = float(query @ document / np.linalg.norm(query) / np.linalg.norm(document))
+    assert best["score"] == pytest.approx(cosine, abs=1e-5)
+
+
 def test_search_files_late_interaction_reranks_and_gives_no_single_vector(folder: Path) -> None:
     Path("late").mkdir()
     late = write_late(folder / "late", next(iter(FOLDERS)))
@@ -527,6 +537,31 @@ def test_search_files_by_sparse_vectors_of_a_router_rank_as_rank(folder: Path) -
     assert [hit["text"] for hit in found] == [record["text"] for record in ranked]
     assert [hit["score"] for hit in found] == pytest.approx([record["score"] for record in ranked], abs=1e-5)
     assert "add --sparse" in bertcli("search", "-m", model, "dog", "-i", "notes.txt").error
+
+
+def test_search_files_compare_sparse_vectors_as_the_folder_says(folder: Path, tmp_path: Path) -> None:
+    model = sparse(tmp_path, "max")
+    settings = {"similarity_fn_name": "cosine"}
+    (model / "config_sentence_transformers.json").write_text(json.dumps(settings), encoding="utf-8")
+    found = hits("-m", model, "A dog ran home.", "-i", "notes.txt", "--sparse")
+    lines = [line for line in NOTES.splitlines() if line]
+    ranked = bertcli("rank", "-m", model, "A dog ran home.", *lines, "--format", "jsonl").records
+    assert [hit["score"] for hit in found] == pytest.approx([record["score"] for record in ranked], abs=1e-6)
+    assert found[0]["score"] == pytest.approx(1)
+
+
+def test_search_files_damaged_index_of_sparse_vectors_is_one_line(folder: Path) -> None:
+    search = ("search", "dog", "-i", "notes.txt", "--sparse", "-m", write_bge_m3(folder / "bge"), "--index", "n.index")
+    assert bertcli(*search).status == 0
+    whole = load_file("n.index")
+    with safe_open("n.index", "np") as file:
+        described = file.metadata()
+    damage = ("values", np.nan), ("indices", -1), ("indices", 1 << 20), ("counts", -1), ("counts", 1 << 20)
+    for name, value in damage:
+        arrays = {key: array.copy() for key, array in whole.items()}
+        arrays[name][0] = value
+        save_file(arrays, "n.index", described)
+        assert "n.index is damaged" in bertcli(*search).error
 
 
 def test_search_files_index_of_sparse_vectors(folder: Path) -> None:
