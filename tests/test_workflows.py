@@ -1,6 +1,9 @@
 """What GitHub runs is what the README says, word for word; what is released, and what an image is built from."""
 
+import os
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -75,6 +78,24 @@ def test_a_release_has_a_bill_of_materials_that_is_not_published_with_the_wheel(
     assert "venv --without-pip" in command  # else the bill lists pip and setuptools, which the wheel does not bring
     kept = [step["with"] for step in steps if "upload-artifact" in step.get("uses", "")]
     assert kept == [{"name": "dist", "path": "dist"}, {"name": "materials", "path": "bertcli.cdx.json"}]
+
+
+def test_links_of_the_released_readme_lead_to_the_repository(tmp_path: Path) -> None:
+    (command,) = (step for step in commands(jobs("release.yml")["build"]) if "README.md" in step)
+    readme = Path(shutil.copy(ROOT / "README.md", tmp_path))
+    environment = {**os.environ, "GITHUB_REPOSITORY": "someone/bertcli", "GITHUB_REF_NAME": "v1.0.0"}
+    subprocess.run(["bash", "-e", "-c", command], cwd=tmp_path, env=environment, check=True)
+    before, text = (ROOT / "README.md").read_text("utf-8"), readme.read_text("utf-8")
+    shown = {
+        r'src="(.*?)"': "https://raw.githubusercontent.com/someone/bertcli/v1.0.0/",
+        r"\]\((.*?)\)": "https://github.com/someone/bertcli/blob/v1.0.0/",
+    }
+    for pattern, address in shown.items():
+        named = re.findall(pattern, before)
+        assert len(named) > 1
+        assert re.findall(pattern, text) == [address + name for name in named]
+        assert all((ROOT / name).exists() for name in named)
+    assert len(text.splitlines()) == len(before.splitlines())
 
 
 def test_an_image_is_built_from_what_the_wheel_needs() -> None:
