@@ -53,7 +53,8 @@ def test_help_short_has_a_line_for_each_option_that_is_used_most(command: str) -
 
 def test_help_short_says_of_an_option_what_its_command_says_of_it() -> None:
     """Before what is said of an option of that name in any command."""
-    for declared in (*specs(), *extensions.own_commands().values()):
+    listed: list[Any] = [*specs(), *extensions.own_commands().values()]
+    for declared in listed:
         page = bertcli(declared.name, "-h", environment=IN_80).out
         commands = bertcli("-h", environment=IN_80).out
         for name, text in declared.brief.items():
