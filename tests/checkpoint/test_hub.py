@@ -22,6 +22,7 @@ from helpers.bin_files import convert
 from helpers.checkpoints import Dense, Sentence, make
 from helpers.deadlines import SECONDS
 from helpers.gliner import write_gliner
+from helpers.gliner2 import write_gliner2
 from helpers.hub_server import Hub, commit_of, load_files
 from helpers.late_folders import write_late
 from helpers.opened_folders import sentence_of
@@ -279,6 +280,19 @@ def test_gliner_comes_with_the_tokenizer_of_its_backbone(hub: Hub, start: Start,
     error = start().error("someone/gliner", offline=True)
     assert f"someone/gliner is a GLiNER model without a tokenizer of its own, and needs that of '{name}'" in error
     assert "is in the cache without tokenizer.json" in error
+
+
+def test_gliner2_comes_with_the_configuration_of_its_encoder(hub: Hub, start: Start, tmp_path: Path) -> None:
+    folder = write_gliner2(tmp_path / "gliner2")
+    hub.repos["someone/gliner2"] = load_files(folder)
+    found = start().folder("someone/gliner2")
+    assert load_files(found) == load_files(folder)
+    listed = {one["model"]: one for one in info.listed(str(found.parents[2]))}
+    assert listed["someone/gliner2"]["what"] == "entities and labels of any type, on small-deberta-v2"
+    (found / "encoder_config" / "config.json").unlink()
+    assert missing(Folder(found)) == ["encoder_config/config.json"]
+    assert start().folder("someone/gliner2") == found
+    assert load_files(found) == load_files(folder)
 
 
 def test_a_tokenizer_that_is_not_there_is_asked_for(hub: Hub, start: Start) -> None:

@@ -262,7 +262,8 @@ def test_gliner2_folders_and_their_files(folder: Path, tmp_path: Path) -> None:
     check(bertcli.load(without).tag(TEXTS, labels=LABELS, multi_label=True), TEXTS, RECORDED["deberta-v2"]["flat"])
     shutil.copytree(folder / "deberta-v2", tmp_path / "lacking")
     shutil.rmtree(tmp_path / "lacking" / "encoder_config")
-    assert "'extractor'" in command("tag", "-m", tmp_path / "lacking", "--labels", "a", "tea").error
+    error = command("tag", "-m", tmp_path / "lacking", "--labels", "a", "tea").error
+    assert f"{Path('encoder_config') / 'config.json'} is missing: fetch the model again" in error
     tagger = make(tmp_path / "tagger", head="token_classifier")
     error = command("classify", "-m", tagger, "--candidates", "a,b", "tea").error
     assert "classify --candidates needs a classifier head" in error

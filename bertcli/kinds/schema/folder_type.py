@@ -6,6 +6,7 @@ folder/folder_types.py finds it by the name `TYPE`. What is dear to import is im
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from bertcli.errors import BertcliError
 from bertcli.folder.files import Folder
 from bertcli.folder.folder_types import FolderType
 from bertcli.kinds.schema.settings import ENCODER_FILE, MODEL_TYPE, OWN_TOKENS, SchemaSettings, read_settings
@@ -21,8 +22,10 @@ class SchemaFolder(FolderType):
     files = (ENCODER_FILE,)
 
     def is_of(self, folder: Folder, module_types: Sequence[str]) -> bool:
-        marked = super().is_of(folder, module_types)
-        return marked and folder.optional("config.json").get("model_type") == MODEL_TYPE
+        try:
+            return folder.optional("config.json").get("model_type") == MODEL_TYPE
+        except BertcliError:  # whoever needs the file says what is wrong with it
+            return False
 
     def needed_files(self, names: Collection[str]) -> list[str]:
         return [*super().needed_files(names), ENCODER_FILE]
