@@ -45,16 +45,18 @@ def test_the_record_has_figures_labels_confusion_and_the_worst_texts() -> None:
 def test_intervals_are_explained_where_a_figure_has_one(tmp_path: Path) -> None:
     file = tmp_path / "reviews.csv"
     file.write_text("text,label\nI loved it.,positive\n")
-    alone = bertcli("evaluate", file, "-o", tmp_path / "t.html")
-    assert "none" in alone.out
-    assert "interval: the range" not in alone.out
+    alone = bertcli("evaluate", file).out
+    assert "none" in alone
+    assert "interval: the range" not in alone
+    assert bertcli("evaluate", file, "-o", tmp_path / "t.html").out == ""
     page = (tmp_path / "t.html").read_text(encoding="utf-8")
     assert "It does not show whether these texts resemble" in page
     assert "Its interval is" not in page
     assert bertcli("evaluate", file, "-o", tmp_path / "t.svg").status == 0
     assert "95 % intervals" not in (tmp_path / "t.svg").read_text(encoding="utf-8")
-    many = bertcli("evaluate", REVIEWS, "-o", tmp_path / "m.html")
-    assert "the model's true accuracy on all texts of this kind may plausibly have, as these 40 texts" in many.out
+    many = bertcli("evaluate", REVIEWS).out
+    assert "the model's true accuracy on all texts of this kind may plausibly have, as these 40 texts" in many
+    assert bertcli("evaluate", REVIEWS, "-o", tmp_path / "m.html").status == 0
     assert "Its interval is the range" in (tmp_path / "m.html").read_text(encoding="utf-8")
     assert bertcli("evaluate", REVIEWS, "-o", tmp_path / "m.svg").status == 0
     assert "Figures with 95 % intervals" in (tmp_path / "m.svg").read_text(encoding="utf-8")
