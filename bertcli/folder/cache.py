@@ -70,10 +70,6 @@ def missing(folder: Folder, weights: bool = True) -> list[str]:
     try:
         layout = Layout(folder)
         network, folder_type, modules = layout.transformer, layout.folder_type, layout.missing_files()
-        if layout.router is not None:
-            from bertcli.folder.router import missing_tables  # few models are Routers
-
-            modules += missing_tables(layout)
     except BertcliError:
         # A damaged file is not missing: reading it later raises the error.
         network, folder_type, modules = folder, PLAIN, []

@@ -28,6 +28,7 @@ from bertcli.folder.modules import (
     type_of,
 )
 from bertcli.folder.prompts import MODEL_FILE, Prompts, read_prompts
+from bertcli.folder.router import missing_of_tables, read_tables
 from bertcli.folder.transformer import TransformerSettings, read_transformer_settings
 
 
@@ -60,6 +61,11 @@ class Layout:
     def router(self) -> JsonSettings | None:
         """router_config.json of a sentence-transformers Router, of which only the route for documents is used here."""
         return read_router(self.folder)
+
+    @cached_property
+    def query_tables(self) -> dict[str, Folder]:
+        """The folder of each route of a Router that is a table of query weights, by the route's name."""
+        return read_tables(self.folder, self.router)
 
     @cached_property
     def _entries(self) -> list[Any]:
@@ -157,7 +163,7 @@ class Layout:
         return self.folder_type.read(self.folder)
 
     def missing_files(self) -> list[str]:
-        """List the files of modules and task adapters that the folder lacks, as paths within it."""
+        """List the files of modules, task adapters and query tables that the folder lacks, as paths within it."""
         names = []
         for task in self.task_adapters:
             names += [f"{TASKS_FOLDER}/{task}/{name}" for name in (CONFIG_FILE, ADAPTER_FILES[0])]
@@ -167,7 +173,8 @@ class Layout:
             has_weights = module.type in ("Dense", "LayerNorm") or module.is_brought
             if has_weights and weights_file(self.folder.within(module.path)) is None:
                 names.append(f"{module.path}/{SINGLE_FILE}")
-        return [name for name in names if not self.folder.file(name).is_file()]
+        lost = [name for name in names if not self.folder.file(name).is_file()]
+        return [*lost, *missing_of_tables(self.query_tables.values())]
 
 
 def _with_tokenizer(folder: Folder, transformer: Folder) -> Folder:

@@ -4,21 +4,20 @@ modules.py reads the route for documents; kinds/query_tables.py reads the tables
 such a route for queries.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from bertcli.errors import quoted
 from bertcli.folder.files import SINGLE_FILE, Folder, JsonSettings, is_plain, unusable, weights_file
-from bertcli.folder.layout import Layout
 
 TABLE = "SparseStaticEmbedding"
 
 
-def tables(layout: Layout) -> dict[str, Folder]:
+def read_tables(folder: Folder, router: JsonSettings | None) -> dict[str, Folder]:
     """Map each route that consists of a SparseStaticEmbedding only to its folder; empty without a Router.
 
     Errors: BertcliError for route_mappings, which would choose among routes by more than their names.
     """
-    router = layout.router
     if router is None:
         return {}
     routes = _routes(router)
@@ -26,7 +25,7 @@ def tables(layout: Layout) -> dict[str, Folder]:
     if routes and isinstance(parameters, dict) and parameters.get("route_mappings"):
         raise JsonSettings(parameters, router.file).refused("route_mappings")
     return {
-        name: layout.folder.within(paths[0])
+        name: folder.within(paths[0])
         for name, paths in routes.items()
         if len(paths) == 1 and isinstance(types, dict) and _is_table(paths[0], types)
     }
@@ -50,10 +49,10 @@ def _is_table(path: Any, types: dict[str, Any]) -> bool:
     )
 
 
-def missing_tables(layout: Layout) -> list[str]:
-    """List the files of tables that the folder lacks, as paths within it."""
+def missing_of_tables(tables: Iterable[Folder]) -> list[str]:
+    """List the files that the folders of tables lack, as paths within the model's."""
     names = []
-    for at in tables(layout).values():
+    for at in tables:
         by_piece = weights_by_piece(at)
         needed = ["config.json"]
         if by_piece is not None:

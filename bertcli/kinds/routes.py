@@ -4,12 +4,10 @@ The settings of a kind are those of the route for documents. Which routes a fold
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
 from bertcli.folder.prompts import Role
-from bertcli.folder.router import tables
 
 
 class Routes:
@@ -41,10 +39,6 @@ class Router(Routes):
     layout: Layout
     summary = "; the route for documents"
 
-    @cached_property
-    def _tables(self) -> dict[str, Folder]:
-        return tables(self.layout)
-
     def name_for(self, role: Role) -> str | None:
         return "query" if role == "query" else None
 
@@ -57,4 +51,4 @@ class Router(Routes):
         )
 
     def table(self, prompt_name: str | None) -> Folder | None:
-        return None if prompt_name is None else self._tables.get(prompt_name)
+        return None if prompt_name is None else self.layout.query_tables.get(prompt_name)
