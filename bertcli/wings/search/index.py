@@ -16,6 +16,7 @@ import io
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -106,16 +107,15 @@ def divided(
     files: each one's name and passages, by its digest. parts: the number of a text, and the first and last character of
     a part of it, in the order of the files; rows: their vectors.
     """
-    spans, first = np.array(parts, np.int32).reshape(-1, 3), 0
-    for digest, (file, passages) in files.items():
-        last = first + len(passages)
-        if last > done:
-            return
-        begin, end = np.searchsorted(spans[:, 0], (first, last)).tolist()
-        of_file = spans[begin:end] - np.array((first, 0, 0), np.int32)
+    spans = np.array(parts, np.int32).reshape(-1, 3)
+    firsts = [0, *accumulate(len(passages) for _, passages in files.values())]
+    firsts = [first for first in firsts if first <= done]
+    bounds = np.searchsorted(spans[:, 0], firsts).tolist()
+    # Only as many files as there are rows between bounds.
+    each = zip(files.items(), firsts, pairwise(bounds), rows.between(bounds), strict=False)
+    for (digest, (file, _)), first, (begin, end), of_file in each:
         path = file if file == STANDARD_INPUT else os.path.abspath(file)
-        yield digest, FileVectors(path, of_file, rows.part(begin, end))
-        first = last
+        yield digest, FileVectors(path, spans[begin:end] - np.array((first, 0, 0), np.int32), of_file)
 
 
 def _entries(files: Any, spans: Spans, rows: Rows) -> dict[str, FileVectors]:
@@ -123,16 +123,15 @@ def _entries(files: Any, spans: Spans, rows: Rows) -> dict[str, FileVectors]:
     count = rows.number
     if spans.shape != (count, 3) or spans.dtype != np.int32:
         raise ValueError("arrays")
-    entries: dict[str, FileVectors] = {}
-    end = 0
-    for entry in files:
-        begin, end = end, end + int(entry["parts"])
-        if not begin <= end <= count:
-            raise ValueError("parts")
-        entries[str(entry["digest"])] = FileVectors(str(entry["path"]), spans[begin:end], rows.part(begin, end))
-    if end != count:
+    counts = [int(entry["parts"]) for entry in files]
+    bounds = [0, *accumulate(counts)]
+    if min(counts, default=0) < 0 or bounds[-1] != count:
         raise ValueError("parts")
-    return entries
+    each = zip(files, pairwise(bounds), rows.between(bounds), strict=True)
+    return {
+        str(entry["digest"]): FileVectors(str(entry["path"]), spans[begin:end], of_file)
+        for entry, (begin, end), of_file in each
+    }
 
 
 def write_index(file: str, made: Made, entries: Mapping[str, FileVectors]) -> None:

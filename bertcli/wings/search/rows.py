@@ -1,6 +1,7 @@
 """The vectors of passages' parts, a row each: dense, or sparse. index.py stores their arrays by their names."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -24,9 +25,10 @@ class DenseRows(NamedTuple):
         """The number of rows."""
         return len(self.embeddings)
 
-    def part(self, begin: int, end: int) -> "DenseRows":
-        """The rows from `begin` to before `end`."""
-        return DenseRows(self.embeddings[begin:end])
+    def between(self, bounds: Sequence[int]) -> Iterator["DenseRows"]:
+        """Yield the rows from each of some numbers of rows to before the next."""
+        for begin, end in pairwise(bounds):
+            yield DenseRows(self.embeddings[begin:end])
 
     @property
     def are_whole(self) -> bool:
@@ -49,9 +51,11 @@ class SparseRows(SparseVectors):
     def number(self) -> int:
         return len(self.counts)
 
-    def part(self, begin: int, end: int) -> "SparseRows":
-        first, last = int(self.counts[:begin].sum()), int(self.counts[:end].sum())
-        return SparseRows(self.counts[begin:end], self.indices[first:last], self.values[first:last])
+    def between(self, bounds: Sequence[int]) -> Iterator["SparseRows"]:
+        # Summed once: there may be many files.
+        entries = np.append(0, np.cumsum(self.counts))[[*bounds]].tolist()
+        for (begin, end), (first, last) in zip(pairwise(bounds), pairwise(entries), strict=True):
+            yield SparseRows(self.counts[begin:end], self.indices[first:last], self.values[first:last])
 
     @property
     def are_whole(self) -> bool:
