@@ -52,7 +52,7 @@ def mcp(models: AgentModels, options: AgentOptions) -> None:
     when to use which tool. Needs the extra: pip install 'bertcli[agents]'
     """
     if find_spec("mcp") is None:
-        raise BertcliError("bertcli mcp needs the package mcp: pip install 'bertcli[agents]'")
+        raise BertcliError("bertcli mcp needs the package mcp: pip install 'bertcli[agents]'.")
     from bertcli.model import Model
     from bertcli.wings.agents.roots import Roots
     from bertcli.wings.agents.server import serve
