@@ -111,8 +111,9 @@ def divided(
     firsts = [0, *accumulate(len(passages) for _, passages in files.values())]
     firsts = [first for first in firsts if first <= done]
     bounds = np.searchsorted(spans[:, 0], firsts).tolist()
+    rows_of_files: Iterator[Rows] = rows.between(bounds)
     # Only as many files as there are rows between bounds.
-    each = zip(files.items(), firsts, pairwise(bounds), rows.between(bounds), strict=False)
+    each = zip(files.items(), firsts, pairwise(bounds), rows_of_files, strict=False)
     for (digest, (file, _)), first, (begin, end), of_file in each:
         path = file if file == STANDARD_INPUT else os.path.abspath(file)
         yield digest, FileVectors(path, spans[begin:end] - np.array((first, 0, 0), np.int32), of_file)
@@ -127,7 +128,8 @@ def _entries(files: Any, spans: Spans, rows: Rows) -> dict[str, FileVectors]:
     bounds = [0, *accumulate(counts)]
     if min(counts, default=0) < 0 or bounds[-1] != count:
         raise ValueError("parts")
-    each = zip(files, pairwise(bounds), rows.between(bounds), strict=True)
+    rows_of_files: Iterator[Rows] = rows.between(bounds)
+    each = zip(files, pairwise(bounds), rows_of_files, strict=True)
     return {
         str(entry["digest"]): FileVectors(str(entry["path"]), spans[begin:end], of_file)
         for entry, (begin, end), of_file in each
