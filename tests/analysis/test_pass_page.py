@@ -158,8 +158,8 @@ def test_pass_page_without_weights_says_so(tmp_path: Path) -> None:
     assert "This model has no weights" in (tmp_path / "pass.html").read_text()
 
 
-def test_pass_page_names_numbers_that_are_not_finite(tmp_path: Path, made: Made) -> None:
-    folder = damaged(made(head="pretraining", seed=3), float("nan"))
+def test_pass_page_names_numbers_that_are_not_finite(tmp_path: Path) -> None:
+    folder = damaged(tmp_path / "model", float("nan"))
     drawn(tmp_path, "The king", "-m", folder)
     text = (tmp_path / "pass.html").read_text()
     assert "NaN or infinite values" in text

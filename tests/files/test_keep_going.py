@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.batches import compute_together
+from helpers.checkpoints import make
 from helpers.terminal import bertcli
 from safetensors.numpy import load_file
 from tokenizers import BertWordPieceTokenizer, Regex
@@ -124,10 +125,10 @@ def test_keep_going_is_named_where_a_task_cannot_use_a_text(
 
 
 def test_keep_going_is_named_with_the_line_of_a_text_at_which_the_tokenizer_fails(
-    made: Made, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The tokenizers library panics at it, and prints nothing of its own."""
-    folder = made(head="pretraining")
+    folder = make(tmp_path / "model", head="pretraining")
     tokenizer = BertWordPieceTokenizer(str(folder / "vocab.txt"))
     tokenizer.pre_tokenizer = Split(Regex("(a+)+$"), "isolated")
     tokenizer.save(str(folder / "tokenizer.json"))

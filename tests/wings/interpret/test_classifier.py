@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoint_files import Sentence
+from helpers.checkpoints import make
 from helpers.family_checkpoints import FAMILIES, make_family
 from helpers.static_models import write_static
 from helpers.terminal import bertcli
@@ -92,9 +93,9 @@ def test_a_static_model_takes_one(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.sum(axis=1), 1)
 
 
-def test_states_are_prepared_as_they_were(made: Made, tmp_path: Path) -> None:
+def test_states_are_prepared_as_they_were(tmp_path: Path) -> None:
     """The prompt of a sentence model, whose tokens are not pooled, vectors of length 1, and where texts are cut."""
-    folder = made(seed=7, tokenizer="both", sentence=Sentence(("mean",), normalize=True))
+    folder = make(tmp_path / "model", seed=7, tokenizer="both", sentence=Sentence(("mean",), normalize=True))
     settings = {"prompts": {"document": "the king: "}, "default_prompt_name": "document"}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
     pooling = folder / "1_Pooling" / "config.json"
