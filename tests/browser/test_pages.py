@@ -251,6 +251,10 @@ def test_browser_panel_begins_with_the_weight_of_the_chosen_token_where_it_has_a
     said, link = chosen_cell(browser)
     assert "Layer 4: Attention weights\nhead 1, row “[MASK]” (token 5), column “hot” (token 4)" in said
     assert not link, "the address changes once something is chosen"
+    paper = "return shade(0, 1, false)"
+    assert browser.execute_script(paper) == [255, 255, 255]
+    turn(browser, "dark")
+    assert browser.execute_script(paper) == [22, 22, 26], "a page that is open turns dark with the system"
     look(browser, file, 800, "light")
     browser.get("about:blank")
     browser.get(file.as_uri())
