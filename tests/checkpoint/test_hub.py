@@ -45,6 +45,7 @@ MODEL = "someone/model"
 # waits between its attempts; here it need not.
 SCRIPT = """
 import json, os, sys, time
+sys.modules["trio"] = None  # comes with selenium, and what asks the Hub would load it if it is there
 time.sleep = lambda seconds: None
 from bertcli.errors import BertcliError
 from bertcli.folder.hub import find_model
