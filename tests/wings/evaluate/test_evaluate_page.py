@@ -30,7 +30,10 @@ def test_the_page_draws_intervals_confusion_reliability_and_the_worst(tmp_path: 
     assert "What the figures are" in page
     assert '<th scope="row">film</th><td data-name="Figure">accuracy</td>' in page
     assert "No complaints, and that happens seldom." in page
-    assert "the model's true accuracy on all texts of this kind may plausibly have" in page
+    interval = page.index("the model's true accuracy on all texts of this kind may plausibly have")
+    of_groups = page.index('<th scope="row">product</th><td data-name="Figure">accuracy@90%</td>')
+    assert interval < of_groups < page.index("No interval for ece"), "what is missing, below what is there"
+    assert page.count("No interval for ece") == 4
     assert "<script" not in page
 
 

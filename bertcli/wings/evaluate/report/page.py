@@ -29,6 +29,7 @@ from bertcli.wings.evaluate.report.tables import (
     rows_of_labels,
     tabled,
     value,
+    what_is_missing,
     with_short_names,
 )
 
@@ -83,8 +84,11 @@ def evaluation_page(evaluation: Evaluation, title: str) -> str:
         (right if groups else left).append(table("By label", *_label_table(models, labels)))
     for model, curve in zip(models, evaluation.curves, strict=True):
         right += _pictures(model, curve)
-    content = [element("p", sentence) for sentence in below(evaluation)]
+    # With groups there are many reasons why something is missing: they stand below what is there.
+    missing = [*what_is_missing(models)]
+    content = [element("p", sentence) for sentence in below(evaluation) if sentence not in missing]
     content.append(side_by_side(left, right, even=True))
+    content += [element("p", sentence) for sentence in missing]
     content += [_worst(model, record["data"]) for model in models if model["worst"]]
     # The command is in the page's head.
     source = [element("p", line) for line in provenance.sentences(record, with_command=False)]

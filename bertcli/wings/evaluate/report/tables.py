@@ -194,8 +194,7 @@ def below(evaluation: Evaluation) -> Iterator[str]:
         yield "Detectable: the smallest difference that would have been seen in 80 % of files like this one."
     if len(models) > MANY:
         yield "Differences are from the first; p is corrected for their number as Holm does."
-    yield from without_intervals(models)
-    yield from absent_labels(models)
+    yield from what_is_missing(models)
     if record["task"] == "minimal-pairs":
         yield CAUTION
     signatures = [*dict.fromkeys(model["signature"] for model in models if "signature" in model)]
@@ -227,6 +226,12 @@ def what_intervals_are(figure: str, count: int, unit: str) -> str:
         f"95 % confidence interval: the range of values that the model's true {figure} on all {unit} of this kind may "
         f"plausibly have, as these {quantity(count, unit)} suggest."
     )
+
+
+def what_is_missing(models: Sequence[Record]) -> Iterator[str]:
+    """Why figures have no interval, and which labels are in none."""
+    yield from without_intervals(models)
+    yield from absent_labels(models)
 
 
 def without_intervals(models: Sequence[Record]) -> Iterator[str]:
