@@ -198,6 +198,15 @@ def test_queries_that_cannot_be_filled(name: str, message: str, tmp_path: Path) 
         model.rank("tea", ["hot tea"])
 
 
+def test_a_marker_is_one_token_without_its_space_too(tmp_path: Path) -> None:
+    """The vocabulary has "[unused1]", and the prefix a space after it, which is no part of a token."""
+    prefixes = {"model_type": "ColBERT", "query_prefix": "[unused1] ", "document_prefix": "[unused2] "}
+    tokenizer = bertcli.load(write_late(tmp_path, Late("bert", "pylate", prefixes))).tokenizer
+    for marker in ("[unused1]", "[unused2]"):
+        (tokens,) = tokenizer.encode([f"{marker} tea"])
+        assert [tokenizer.piece(id) for id in tokens.ids] == ["[CLS]", marker, "tea", "[SEP]"]
+
+
 def test_damaged_files_of_stanfords_layout(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = write_late(tmp_path, "stanford")
     whole = (folder / "artifact.metadata").read_text(encoding="utf-8")

@@ -298,6 +298,9 @@ def test_export_of_a_static_model(tmp_path: Path, layout: str, caplog: pytest.Lo
     with caplog.at_level("INFO", "bertcli"):
         export_folder(model, tmp_path / "out", ExportOptions())
     assert "sentence-transformers takes a static model's table" in caplog.text
+    # What the folder says of its table is copied as it is: no library looks for that at the top.
+    modules = [json.loads((tmp_path / name / "modules.json").read_text()) for name in ("model", "out")]
+    assert modules[0] == modules[1]
     batch = tokens_of(model, TEXTS)
     found = run(tmp_path / "out" / "onnx" / "model.onnx", batch)["sentence_embedding"]
     np.testing.assert_allclose(found, model.encode(TEXTS), atol=1e-5)
