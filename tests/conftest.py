@@ -81,18 +81,30 @@ def no_waiting() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """`checkpoints.make` without a folder: the same keywords give the same folder, made once; for reading only."""
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    """`checkpoints.make` without a folder: the same keywords give the same folder, made once; for reading only.
+
+    A test that wrote into one would change what others find there, or not, by the order in which they run.
+    """
     root = tmp_path_factory.mktemp("checkpoints")
     folders: dict[str, Path] = {}
+    files: dict[str, dict[str, int]] = {}
 
     def make_once(**keywords: Any) -> Path:
         key = repr(sorted(keywords.items()))
         if key not in folders:
             folders[key] = make(root / str(len(folders)), **keywords)
+            files[key] = times_in(folders[key])
         return folders[key]
 
-    return make_once
+    yield make_once
+    written = [key for key, folder in folders.items() if times_in(folder) != files[key]]
+    assert not written, f"tests wrote into folders that are made once for all of them: {'; '.join(written)}"
+
+
+def times_in(folder: Path) -> dict[str, int]:
+    """When each file of a folder was written."""
+    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture
