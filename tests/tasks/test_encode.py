@@ -110,6 +110,12 @@ def test_encode_refuses_layers_that_are_not_there(layer: Any, mlm: Model) -> Non
         mlm.encode(TEXTS, layer=layer)
 
 
+def test_encode_refuses_no_layer_at_all(mlm: Model) -> None:
+    with pytest.raises(BertcliError) as refused:
+        mlm.encode(TEXTS, layer=[])
+    assert str(refused.value) == "layer (--layer) is empty: give at least one, such as -1."
+
+
 def test_encode_layers_are_any_whole_numbers(mlm: Model) -> None:
     np.testing.assert_array_equal(mlm.encode(["tea"], layer=np.int64(-1)), mlm.encode(["tea"]))  # type: ignore[arg-type]
 
