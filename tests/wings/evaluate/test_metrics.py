@@ -239,6 +239,30 @@ def test_the_interval_of_a_mean_is_that_of_the_normal_distribution() -> None:
     assert record["high"] == pytest.approx(values.mean() + reach, abs=0.015)
 
 
+def test_a_figure_has_an_interval_if_it_is_defined_in_95_percent_of_the_draws() -> None:
+    values = np.arange(20.0)
+    resampling = Resampling(20)
+
+    def with_undefined(draws: int) -> Figure:
+        """The mean's figure, not defined in the first `draws` of the draws."""
+
+        def figures_from(counts: metrics.Numbers) -> metrics.Figures:
+            means = metrics.mean(values, counts)
+            if len(counts) == DRAWS:
+                means[:draws] = np.nan
+            return {"mean": means}
+
+        return estimate(figures_from, FigureFacts(), resampling, "texts")["mean"]
+
+    with_interval, without = with_undefined(50), with_undefined(51)
+    assert with_interval.low is not None
+    assert with_interval.high is not None
+    assert with_interval.low < 9.5 < with_interval.high
+    assert not with_interval.reason
+    assert (without.low, without.high) == (None, None)
+    assert with_undefined(260).reason == "not defined in 26% of the resamples"
+
+
 def figure(value: float, low: float | None = None, high: float | None = None) -> Figure:
     return Figure(value, np.full(DRAWS, value), 9, low, high)
 
