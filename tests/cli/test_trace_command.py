@@ -207,6 +207,11 @@ def test_trace_markdown_is_a_table_and_the_totals() -> None:
     assert lines[0].startswith(
         "| Group | Operation | Input 1 | Size | Input 2 | Size | Output | Size | Params | MACs |"
     )
+    assert lines[1].endswith("| --- | ---: | ---: | ---: |"), "numbers stand to the right"
+    # Formulas are text.
+    formulas = trace("--variant", "tiny", "--format", "markdown", "--formulas").out.splitlines()
+    assert formulas[0].endswith("| Bytes | Formula |")
+    assert formulas[1].endswith("| ---: | --- |")
     query = "| 1 Multi-head attention | a) linear Q | Encoder input | S × H (512 × 768) | W_Q | H × H (768 × 768) | "
     assert query + "Query (Q) | S × H (512 × 768) | 590,592 | 301,989,888 | 1,572,864 |" in lines
     assert "- MACs: 48,318,971,904 (multiply-accumulates of matrix products)" in lines
