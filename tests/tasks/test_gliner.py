@@ -14,6 +14,7 @@ import pytest
 from conftest import Made
 from helpers.checkpoints import make
 from helpers.gliner import CASES, LABELS, MODES, TEXTS, write_gliner
+from helpers.gliner2 import write_gliner2
 from helpers.pipelines import same
 from helpers.served import serving
 from helpers.terminal import bertcli as command
@@ -307,6 +308,17 @@ def test_gliner_says_that_labels_are_missing(folder: Path, tmp_path: Path) -> No
     assert "-m urchade/gliner_small-v2.1" in error
     error = command("classify", "-m", folder, "Berlin").error
     assert "its heads: spans (for tag --labels)" in error
+
+
+def test_gliner_says_what_it_is_where_a_head_is_missing(folder: Path) -> None:
+    """What its backbone's family says of plain models does not fit it."""
+    gliner2 = write_gliner2(folder.parent / "second")
+    heads = {folder: "spans (for tag --labels)", gliner2: "candidate_scores (for classify --candidates)"}
+    for name, head in heads.items():
+        for view in (["lens", "a [MASK]"], ["fill-mask", "a [MASK]"], ["score", "a"], ["explain", "a [MASK]"]):
+            error = command(view[0], "-m", name, *view[1:]).error
+            assert head in error, error
+            assert "lm_predictions" not in error
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,9 @@ def check_head(model: LoadedModel, head: str, task: str, fitting: str = "") -> N
     """Raise BertcliError, with the heads that the model has, if a head is missing; `fitting` is a model to suggest."""
     if getattr(model.network, head, None) is not None:
         return
-    hint = family(model.config.model_type).hints.get(head)
+    # What the family says is of its plain models: one with heads of its own kind was made for what these are for.
+    own = model.readable_kind.commands_of_heads
+    hint = None if own else family(model.config.model_type).hints.get(head)
     if hint is None and fitting:
         hint = f"Choose a model that has one, such as {fitting}."
     raise BertcliError(
