@@ -1,4 +1,14 @@
-"""Fixtures every test may use."""
+"""Fixtures every test may use. A folder here is for a room of bertcli/, and its files for that room's files, but for:
+
+checkpoint  from a folder to a model: folder/, weights/, models/, kinds/
+browser     pages and figures in a browser
+large       memory over growing files, and runs that are killed; no test
+examples    programs and packages that tests run and install
+reference   recorded numbers, and the scripts that record them
+helpers     models, files and processes that tests make
+bench       speed, beside other programs; no test
+fuzz        hostile files, for as long as you like; no test
+"""
 
 import atexit
 import gc

@@ -1,6 +1,6 @@
 """The command line. Only this file, process.py and status.py are imported before Ctrl-C and closed pipes are heeded.
 
-app          the application
+app          the application, made of what is declared; refuses an output file that another option reads
 classifier   the option --classifier
 doctor       the command doctor: its options and its lines
 guide        `bertcli guide`: print the manual, Markdown files in `bertcli/guide/` and in the folders of wings

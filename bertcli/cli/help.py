@@ -26,8 +26,9 @@ CLAUSES = ("; ", " (", ", ", ": ")
 MOST_LINES = 12  # of the most used options in a short page
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
-# What a short page says of options of several commands whose first sentence does not fit, or not by itself. Before
-# these comes what a command's declaration or its task's spec says (`brief`).
+# A short page shows the first sentence of an option's help. Here are words in its place, for options that several
+# commands have and whose first sentence is too long, or says too little by itself. What a command's declaration or its
+# task's spec says (`brief`) comes before these.
 BRIEF = {
     "[TEXT]...": "Texts; without any, standard input, one a line",
     "-i": "Read a file: .txt, .jsonl, .csv, .tsv, .parquet, …",

@@ -1,7 +1,8 @@
 """Where a result goes, in every command: to the file of -o, in the form of its ending, or to standard output.
 
 `OutputOptions` declares --format and -o. Records of texts are written by job.py, as they come; `write_results` writes
-records that are in memory, and `show` a document.
+records that are in memory, and `show` a document. That no
+output replaces a file that the command reads: app.py; of the files of a pattern: job.py.
 """
 
 from collections.abc import Callable, Iterable

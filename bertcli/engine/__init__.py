@@ -1,17 +1,17 @@
-"""Make NumPy fast: kernels, packed batches, threads. A pass is traced in `tracing/`; ONNX Runtime is in `onnx/`.
+"""Make NumPy fast: kernels, packed batches, threads. A pass is traced in `tracing/`; ONNX Runtime is in `wings/onnx/`.
 
-    kernels          softmax, norms, activations, products
-    product_rules    how products are divided on each processor: in strips or whole, by bertcli or by OpenBLAS
-    packing          batches without padding, and attention in blocks that fit the cache
-    padded_batch     batches as users pass them, checked and packed
-    threads          how many there are, and how they share a pass
-    pauses           where a server looks whether a long computation is still wanted
-    blas             OpenBLAS: which of its kernels, how many of its threads
-    memory           freed memory, kept from batch to batch
-    positions        what the other families compute from positions: relative positions, windows, rotations
-    rope             the inverse frequencies of rotary positions
-    sliding_window   attention to tokens near by
-    experts          mixture of experts
+kernels         softmax, norms, activations, products
+product_rules   how products are divided on each processor: in strips or whole, by bertcli or by OpenBLAS
+packing         batches without padding, and attention in blocks that fit the cache
+padded_batch    batches as users pass them, checked and packed
+threads         how many there are, and how they share a pass
+pauses          where a server looks whether a long computation is still wanted
+blas            OpenBLAS: which of its kernels, how many of its threads
+memory          freed memory, kept from batch to batch
+positions       what the other families compute from positions: relative positions, windows, rotations
+rope            the inverse frequencies of rotary positions
+sliding_window  attention to tokens near by
+experts         mixture of experts
 
 A pass is limited by the rate of OpenBLAS's products: at 8 × 128 tokens of BERT-base they are 88 % of the time and run
 at the rate that large products alone reach. What is done about the rest, and what it gains:

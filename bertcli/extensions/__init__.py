@@ -2,7 +2,7 @@
 
 declared  an `Extension`: what a wing or a plugin says of itself
 wing      finds the wings, folders of `bertcli/wings/`
-plugin    finds the plugins, packages with an entry point; what happens if one cannot be used
+plugin    finds the plugins, packages with an entry point; what happens if one cannot be used (a kind: kinds/read)
 brought   what both bring, by name: commands, names of `bertcli`, methods, engines, pages, families, tasks, kinds, …
 core      the house's own commands that are no task's
 of_kinds  what the folders of kinds bring: types of folders, ops, their formulas

@@ -12,6 +12,6 @@ layout            `Layout`: where a folder's network, tokenizer and modules lie,
 missing_files     make the errors for a folder without weights or tokenizer
 modules           the modules of a sentence-transformers folder
 prompts           read the prompts in config_sentence_transformers.json: by name, and the default one
-router            routes of a sentence-transformers Router other than the one for documents: tables of query weights
+router            tables of query weights: the routes of a sentence-transformers Router beside the one for documents
 transformer       read the settings of the Transformer module (sentence_bert_config.json)
 """

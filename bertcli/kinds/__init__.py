@@ -1,34 +1,34 @@
 """What a model gives, as one object: a vector for a text, one for each token, a score of a pair.
 
-    read.py              from a Layout (folder/layout.py) to the object: asks the kinds below, one after the other
-    kind.py              `Kind`: what every kind answers, and the answers of a model without settings
-    opened.py            what a kind reads of an opened model
-    modules.py           what the list of sentence-transformers' modules says, whatever the kind
-    candidates.py        what scores candidates that a request names
-    entities.py          what finds entities of types that a request names
-    pooling.py           a Pooling module
-    vectors.py           hidden states to the vector of a text
-    pair_scores.py       the logits of pairs, where modules compute them
-    graph.py             what adds the steps after the network to a graph of another engine
-    late_interaction.py  the settings of queries and documents in late interaction
-    scored_tokens.py     which tokens have a vector in late interaction
-    relevance.py         how relevant a document is to a query, where each is encoded apart
-    max_sim.py           how well the token vectors of a document match those of a query
-    layers.py            Dense, LayerNorm, a cross-encoder's activation
-    routes.py            a Router's routes, which the name of a prompt chooses
-    query_tables.py      a Router's table of query weights
-    sparse_vectors.py    sparse vectors, and what computes them of hidden states
+read              from a Layout (folder/layout.py) to the object: asks the kinds below in turn, then a plugin's
+kind              `Kind`: what every kind answers, and the answers of a model without settings
+opened            what a kind reads of an opened model
+modules           what the list of sentence-transformers' modules says, whatever the kind
+candidates        what scores candidates that a request names
+entities          what finds entities of types that a request names
+pooling           a Pooling module
+vectors           hidden states to the vector of a text
+pair_scores       the logits of pairs, where modules compute them
+graph             what adds the steps after the network to a graph of another engine
+late_interaction  the settings of queries and documents in late interaction
+scored_tokens     which tokens have a vector in late interaction
+relevance         how relevant a document is to a query, where each is encoded apart
+max_sim           how well the token vectors of a document match those of a query
+layers            Dense, LayerNorm, a cross-encoder's activation
+routes            a Router's routes, which the name of a prompt chooses
+query_tables      a Router's table of query weights
+sparse_vectors    sparse vectors, and what computes them of hidden states
 
-Outside of this folder nobody asks which kind it is. A kind is a file, named in KINDS; without its lines and its file a
-folder of that kind is a dense encoder.
+Outside of these files nobody asks which kind it is. Each kind below is a file, or a folder of files, that KINDS names.
+Where it is deleted together with its lines here, a model of that kind is taken for a dense encoder.
 
-    cross_encoder.py     a cross-encoder made of modules
-    multi_vector/        a multi-vector encoder (ColBERT), with its settings
-    schema/              entities and labels that a request names (GLiNER2); on what spans/ has
-    several_outputs/     a model of several outputs (bge-m3); its folder is of a type of its own
-    spans/               a span model (GLiNER); its folder is of a type of its own
-    sparse_encoder.py    a sparse encoder (SPLADE)
-    static_table/        a static model (StaticEmbedding, model2vec); its folder is of a type of its own
+cross_encoder     a cross-encoder made of modules
+multi_vector/     a multi-vector encoder (ColBERT), with its settings
+schema/           entities and labels that a request names (GLiNER2); on what spans/ has
+several_outputs/  a model of several outputs (bge-m3); its folder is of a type of its own
+spans/            a span model (GLiNER); its folder is of a type of its own
+sparse_encoder    a sparse encoder (SPLADE)
+static_table/     a static model (StaticEmbedding, model2vec); its folder is of a type of its own
 """
 
 # By module, what it is. The first whose `read` knows a folder is the model's kind.

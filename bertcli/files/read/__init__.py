@@ -1,4 +1,4 @@
-"""Read texts, rows, passages and vectors from files; `formats.py` in the folder above names the readers.
+r"""Read texts, rows, passages and vectors from files; `formats.py` in the folder above names the readers.
 
 inputs         read texts from files and pipes, one at a time: no file is in memory as a whole
 line_reader    read the lines of a file, a gzip or a pipe as they arrive: UTF-8, ended by \n or \r\n only

@@ -1,5 +1,5 @@
 """A model of several outputs (bge-m3): a text's dense vector, the weights of its tokens, and a vector for each of them.
 
-kind.py          `SeveralOutputs`: what it is for, and the layers that give the outputs
-folder_type.py   the files of these layers, beside the network's
+kind         `SeveralOutputs`: what it is for, and the layers that give the outputs
+folder_type  the files of these layers, beside the network's
 """

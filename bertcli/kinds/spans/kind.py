@@ -1,6 +1,6 @@
 """`Spans`: entities of the types that a request names, in any words, as spans of whole words.
 
-finder.py computes the spans.
+finder.py computes the spans. tasks/compute/tag.py asks for the refusals here, and raises them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

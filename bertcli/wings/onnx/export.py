@@ -217,7 +217,8 @@ class GraphResults:
         """The results of the options; by default a sentence model's vector, or the logits of the model's own head.
 
         head: its name, "none" for hidden states. pooling: "auto", "mean", "cls", "max", "lasttoken", "pooler", or
-        "none" for hidden states of a sentence model. Errors: BertcliError if the model has no such head, or for both.
+        "none" for hidden states of a sentence model.
+        Errors: BertcliError if the model has no such head, or if a head and a pooling are given.
         """
         head, pooling = options.head, options.pooling
         if head not in (None, "none") and pooling not in (None, "none"):

@@ -10,5 +10,5 @@ masked          evaluators of `fill-mask` and `score`
 minimal_pairs   evaluator of `minimal-pairs` (BLiMP, CrowS-Pairs, yours)
 ranking         evaluators of `retrieval` (search a corpus) and `rank` (rerank candidates)
 similarity      evaluators of `sts`, `pairs` and `triplets`
-tagging         evaluator of `tag`
+tagging         evaluator of `tag`; tells the scheme of the tags: IOB1, IOB2, BIOES, BILOU
 """

@@ -39,7 +39,8 @@ TO_BIOES = str.maketrans("LU", "ES")
 FIRST_TYPE = 0xE000
 # An entity, in tags that are a prefix and a character for their type; seqeval's strict mode, Nakayama 2018.
 SCHEMES = {
-    # B only parts neighbors of one type, and an entity of one B is none where another type's B follows
+    # An entity begins with I; with B only where one of its type ends just before: I-X I-X B-X is two entities. As in
+    # seqeval, a single B is no entity where a B of another type follows: of I-X B-X B-Y the first alone is an entity.
     "IOB1": r"I(.)(?:I\1)*|(?<=[IB](.))B\2(?:(?:I\2)+|(?!B(?!\2)))",
     "IOB2": r"B(.)(?:I\1)*",
     "BIOES": r"S.|B(.)(?:I\1)*E\1",
