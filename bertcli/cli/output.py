@@ -62,8 +62,8 @@ class OutputOptions(PrintOptions):
 
     @property
     def shows_table(self) -> bool:
-        """True if the result is printed as a table, which Markdown is, too."""
-        return self.output is None and self.printed in ("table", "markdown")
+        """True if the result is a table for people: printed, or Markdown, which a file may be, too."""
+        return self.ending == MARKDOWN if self.output else self.printed in ("table", "markdown")
 
     @property
     def ending(self) -> str:

@@ -53,8 +53,10 @@ class TableForm(NamedTuple):
 
 
 def record_form(file: str, table: Table, own_ids: bool = True, errors: bool = False) -> RecordForm | TableForm:
-    """Choose the form of records by the ending of a file's name."""
-    return RecordForm(file) if holds_records(file) else TableForm(file, table.in_files, own_ids, errors)
+    """Choose the form of records by the ending of a file's name; Markdown has the table that is printed."""
+    if holds_records(file):
+        return RecordForm(file)
+    return TableForm(file, table if file.endswith(".md") else table.in_files, own_ids, errors)
 
 
 def write_records(records: Iterable[Record], format: PrintFormat, file: str | None, table: Table) -> None:
