@@ -243,7 +243,7 @@ SPEC = TaskSpec(
     uses=(
         Use("encode", ""),
         Use("tokens", options={"pooling": "none"}),
-        Use("encode-sparse", "mlm", {"sparse": True}),
+        Use("encode-sparse", "mlm", {"sparse": True}, takes=EncodeSparseOptions),
     ),
     examples=examples,
     position=1,

@@ -59,12 +59,14 @@ class Use(NamedTuple):
     head     the prediction head that speaks for it; "" for every network's; None: only a model's kind states it
     options  those that make it of its task
     asked    options that a client gives; asked with these a model has to accept one
+    takes    a dataclass of the options that it has, if they are fewer than the task's
     """
 
     name: str
     head: str | None = None
     options: Mapping[str, Any] = {}
     asked: Sequence[Mapping[str, Any]] = ({},)
+    takes: type | None = None
 
 
 def _whole(record: Any, options: Any) -> Any:

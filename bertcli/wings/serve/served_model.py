@@ -42,8 +42,9 @@ def spec_of_use(name: str) -> TaskSpec:
 
 @cache
 def options_of(uses: tuple[str, ...]) -> frozenset[str]:
-    """The names of the options of the tasks that compute these uses, without those of the command alone."""
-    names = {item.name for use in uses for item in declared(spec_of_use(use).options)}
+    """The names of the options of these uses, without those of the command alone."""
+    found = (_use(name) for name in uses)
+    names = {item.name for task, use in found for item in declared(use.takes or task.options)}
     return frozenset(names.difference(NOT_OF_A_REQUEST))
 
 

@@ -191,6 +191,10 @@ def test_sparse_vectors(running: Running, models: dict[str, Model]) -> None:
         assert len(both[0]) >= 0.999 * len(vector.indices)
         weights = dict(zip(vector.indices.tolist(), vector.values.tolist(), strict=True))
         np.testing.assert_allclose([found[i] for i in both[0]], [weights[i] for i in both[0]], atol=1e-5)
+    # Options of dense vectors alone are none of this use: a body that /embed heeds too is answered.
+    of_dense = {"normalize": False, "truncate_dim": 4, "layer": 1, "pooling": "cls"}
+    assert running.given("/embed_sparse", {"inputs": TEXTS[:2], **of_dense}) == rows
+    assert running.ask("/embed_sparse", {"inputs": "a", "words": True}).status == 422
 
 
 def test_a_query_takes_its_own_way_to_a_sparse_vector(tmp_path: Path) -> None:
