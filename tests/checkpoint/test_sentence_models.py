@@ -43,6 +43,15 @@ def test_nomics_prompts_are_a_note_where_none_is_given(tmp_path: Path) -> None:
     model = ("-m", str(write_folder(tmp_path, "nomic_bert")))
     expected = "expect 'search_query: ' or 'search_document: ' before each text"
     assert command("encode", *model, "hot tea", "river").err.count(expected) == 1
+    texts = tmp_path / "texts.txt"
+    texts.write_text("hot tea\nriver\n", encoding="utf-8")
+    assert command("search", "tea", *model, "-i", texts).err.count(expected) == 1  # of queries and passages
+    assert command("similarity", *model, "hot tea", "river").err.count(expected) == 1
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "d", "text": "hot tea"}\n', encoding="utf-8")
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "tea"}\n', encoding="utf-8")
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\td\t1\n", encoding="utf-8")
+    assert command("evaluate", tmp_path, *model).err.count(expected) == 1
     assert expected not in command("encode", *model, "--prompt", "search_query: ", "hot tea").err
     assert expected not in command("encode", *model, "--prompt", "", "hot tea").err
     (tmp_path / "config_sentence_transformers.json").write_text('{"prompts": {"query": "q: "}}', encoding="utf-8")

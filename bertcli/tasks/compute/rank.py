@@ -22,7 +22,7 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.tasks.compute import encode
 from bertcli.tasks.encode import EncodeOptions
-from bertcli.tasks.parts.prepared import for_role
+from bertcli.tasks.parts.prepared import for_queries, for_role
 from bertcli.tasks.parts.prepared_task import PreparedTask
 from bertcli.tasks.parts.scores import SCORE_FUNCTIONS
 from bertcli.tasks.parts.scoring import logits_of_pairs
@@ -253,7 +253,8 @@ def _encoding(
 ) -> PreparedTask[Any]:
     """Make the task that encodes the texts of a role as the relevance needs them."""
     options = EncodeOptions(**relevance.options, **read_options)
-    return encode.plan(model, for_role(model, role, options))
+    asked = for_queries(model, options) if role == "query" else for_role(model, role, options)
+    return encode.plan(model, asked)
 
 
 def _ordered(records: list[Record], top_k: int | None) -> Iterator[Record]:

@@ -34,6 +34,13 @@ def for_role(model: LoadedModel, role: Role, options: P) -> P:
     return replace(options, prompt_name=model.kind.prompt_name(role))
 
 
+def for_queries(model: LoadedModel, options: P) -> P:
+    """The options for the queries of documents that are planned, too: notes about prompts are said with these alone."""
+    asked = for_role(model, "query", options)
+    named = asked.prompt is not None or asked.prompt_name is not None
+    return asked if named else replace(asked, prompt=model.kind.prompt)
+
+
 def prepare(model: LoadedModel, options: PromptedOptions) -> Preparation:
     """Choose prompt and chunks: the options', else the checkpoint's default prompt.
 

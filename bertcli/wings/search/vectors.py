@@ -11,7 +11,7 @@ from bertcli.files.texts import from_values
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute import encode
 from bertcli.tasks.encode import EncodeOptions
-from bertcli.tasks.parts.prepared import for_role
+from bertcli.tasks.parts.prepared import for_queries, for_role
 from bertcli.tasks.parts.prepared_task import PreparedTask
 from bertcli.tasks.parts.sample_sentences import PREDICATES, SENTENCES
 from bertcli.tasks.running.run import results
@@ -47,7 +47,7 @@ class Comparison:
             size = min(size, CHUNK)
         in_chunks = replace(documents, max_length=None, chunk=(size, size // OVERLAP))
         self.task: PreparedTask[Any] = encode.plan(model, in_chunks)
-        self._queries: PreparedTask[Any] = encode.plan(model, for_role(model, "query", asked))
+        self._queries: PreparedTask[Any] = encode.plan(model, for_queries(model, asked))
         self.rows_of: Callable[[Any], Rows] = SparseRows.of if sparse else DenseRows.of
         self.no_rows: Rows = SparseRows.of([]) if sparse else DenseRows(np.empty((0, self.task.width), np.float32))
         self.settings = {**self.task.settings, "chunk": [*in_chunks.chunk_sizes]}

@@ -26,8 +26,8 @@ from bertcli.wings.serve.requests import (
     too_many_texts,
     validate,
 )
-from bertcli.wings.serve.routes import Route
-from bertcli.wings.serve.served_model import Served, options_of, spec_of_use
+from bertcli.wings.serve.routes import Route, places_of_options
+from bertcli.wings.serve.served_model import Served, spec_of_use
 from bertcli.wings.serve.service import Service
 from bertcli.wings.serve.stream import SHARE_OF_TIME, Abandoned, Busy, QueuedTask, TooLarge, Value
 
@@ -87,7 +87,7 @@ class Exchange:
     async def answer(self, route: Route, body: dict[str, Any], *, short: bool = True) -> Answer:
         """Call a route's function with a request's body, read in a thread unless it is short. Errors: Refusal."""
         assert route.request is not None
-        most, options = self.service.limits.max_inputs, options_of(tuple(route.uses))
+        most, options = self.service.limits.max_inputs, places_of_options(route)
         request = await self.in_thread(validate, route.request, body, most, options, unless=short)
         self.keep(request)
         self.served, self.use = self.service.choose(route.uses, request.model)

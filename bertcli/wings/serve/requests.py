@@ -6,10 +6,10 @@ the schema: "dimensions must be a whole number of at least 1, not 1.5."
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import orjson
@@ -127,10 +127,13 @@ def parse_json(body: bytes) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------- the checks
 
 
-def validate(cls: type[R], body: Mapping[str, Any], most_inputs: int, options: Collection[str] = ()) -> R:
+def validate(
+    cls: type[R], body: Mapping[str, Any], most_inputs: int, options: Mapping[str, str] = MappingProxyType({})
+) -> R:
     """Check a JSON object, and make a request of it whose lists have at most `most_inputs` entries.
 
-    options: names of the options that the route's command has. Errors: Refusal, which names the field.
+    options: those that the route's command has, each with the path of the route that does it, or "".
+    Errors: Refusal, which names the field.
     """
     # Before pydantic looks at each of them, during which no other thread runs.
     for name in _all_names_of(cls):
@@ -147,7 +150,7 @@ def validate(cls: type[R], body: Mapping[str, Any], most_inputs: int, options: C
         raise _refusal(cls, body, error) from None
 
 
-def _refuse_unheeded(cls: type[JsonObject], body: Mapping[str, Any], options: Collection[str]) -> None:
+def _refuse_unheeded(cls: type[JsonObject], body: Mapping[str, Any], options: Mapping[str, str]) -> None:
     """Refuse what would be ignored though it is meant for this server: a misspelt field, an option in another place.
 
     Errors: Refusal.
@@ -159,7 +162,8 @@ def _refuse_unheeded(cls: type[JsonObject], body: Mapping[str, Any], options: Co
         if name in in_parameters:
             raise Refusal(422, f"{name} is an option of the task: send it in parameters.", name, "unknown_field")
         if name in options:
-            why = f"{name} is an option of the command that this route does not have: leave it out."
+            place = f"send the rest to {options[name]}" if options[name] else "leave it out"
+            why = f"{name} is an option of the command that this route does not have: {place}."
             raise Refusal(422, why, name, "unknown_field")
     for name in unknown[:MOST_UNKNOWN]:
         # A longer one is no misspelt name, and takes long to compare.

@@ -8,7 +8,7 @@ from pkgutil import iter_modules
 from typing import Any, TypeVar, get_type_hints
 
 from bertcli.wings.serve.requests import RequestModel
-from bertcli.wings.serve.served_model import Served
+from bertcli.wings.serve.served_model import Served, options_of
 
 T = TypeVar("T")
 
@@ -78,6 +78,12 @@ def all_routes() -> list[Route]:
 def route_at(path: str) -> Route:
     """Find the route that is declared with this path, which must exist."""
     return next(one for one in ROUTES if path in one.paths)
+
+
+def places_of_options(route: Route) -> dict[str, str]:
+    """By each option of the tasks that a route computes: the path that does what it asks for; "" without one."""
+    options = options_of(tuple(route.uses))
+    return {name: next((one.paths[0] for one in ROUTES if use in one.uses), "") for name, use in options.items()}
 
 
 def paths_for(served: Served) -> list[str]:

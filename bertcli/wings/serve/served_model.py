@@ -41,11 +41,16 @@ def spec_of_use(name: str) -> TaskSpec:
 
 
 @cache
-def options_of(uses: tuple[str, ...]) -> frozenset[str]:
-    """The names of the options of these uses, without those of the command alone."""
-    found = (_use(name) for name in uses)
+def options_of(uses: tuple[str, ...]) -> dict[str, str]:
+    """The names of the options of these uses, without those of the command alone.
+
+    By each the other use of the task that it makes, if it is true; else "".
+    """
+    found = [_use(name) for name in uses]
     names = {item.name for task, use in found for item in declared(use.takes or task.options)}
-    return frozenset(names.difference(NOT_OF_A_REQUEST))
+    others = [use for task, _ in found for use in task.every_use if use.name not in uses]
+    makes = {name: use.name for use in others for name, value in use.options.items() if value is True}
+    return {name: makes.get(name, "") for name in names.difference(NOT_OF_A_REQUEST)}
 
 
 @dataclass(eq=False)

@@ -64,6 +64,18 @@ def running() -> Iterator[Running]:
             422,
             "pooling is an option of the command that this route does not have: leave it out.",
         ),
+        (
+            "/embed",
+            {"inputs": "a", "sparse": True, "words": True},
+            422,
+            "sparse is an option of the command that this route does not have: send the rest to /embed_sparse.",
+        ),
+        (
+            "/embed",
+            {"inputs": "a", "words": True},
+            422,
+            "words is an option of the command that this route does not have: leave it out.",
+        ),
         ("/pass?txt=a", None, 422, "There is no field 'txt'. Did you mean text?"),
         ("/embed", {"inputs": ["a"] * 3}, 422, "There are 3 texts, more than 2: send fewer at once."),
         (

@@ -141,7 +141,9 @@ def _blocks(model: Model, corpus: Corpus, width: int, options: Evaluate) -> Iter
     texts = Texts(documents, at_hand=True, way_on=WAY_ON)
     done = 0
     prompt_name = model.kind.prompt_name("document")
-    for block in model.encode_blocks(texts, **options.reading_options, prompt_name=prompt_name):
+    # The default prompt by its words: a note that there is none was said with the queries.
+    prompt = model.kind.prompt if prompt_name is None else None
+    for block in model.encode_blocks(texts, **options.reading_options, prompt=prompt, prompt_name=prompt_name):
         vectors = np.zeros((len(block.items) + len(block.failures), width), np.float32)
         vectors[[item.index - done for item in block.items]] = block.vectors
         done += len(vectors)
