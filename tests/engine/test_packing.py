@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bertcli.engine import packing, sliding_window
 from bertcli.engine.packing import Packed
 from bertcli.engine.padded_batch import pack_padded
-from bertcli.engine.threads import each
+from bertcli.engine.threads import each, set_thread_count
 from bertcli.network.ops import attend, scores, softmax
 from bertcli.tracing.dispatch import Array, Integers
 
@@ -86,6 +86,20 @@ def test_packing_blocks_equal_dense_masking(
         patch.setattr(packing, "LEAST_SCORES", 1)
         found = in_blocks(q, k, v, narrowed, queries, sight)
     np.testing.assert_allclose(found, dense(q, k, v, batch, rows, sight), rtol=0, atol=1e-5)
+
+
+def test_packing_divides_attention_only_where_another_core_is_worth_waking() -> None:
+    def block_count(tokens: int) -> int:
+        ids = np.zeros((1, tokens), int)
+        batch, _ = pack_padded(ids, ids, ids == 0)
+        return len(batch.blocks(12))
+
+    set_thread_count(2)
+    try:
+        # 12 heads have 49,152 scores of 64 tokens, and 196,608 of 128.
+        assert [block_count(tokens) for tokens in (8, 64, 128)] == [1, 1, 2]
+    finally:
+        set_thread_count(None)
 
 
 def test_packing_computes_only_the_band_of_long_texts() -> None:
