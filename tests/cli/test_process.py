@@ -283,15 +283,18 @@ def test_process_searches_for_no_garbage_while_it_begins_and_ends() -> None:
     assert done.stderr.split() == [b"0", b"True"]
 
 
-def test_process_loads_only_the_task_of_its_command() -> None:
+def test_process_loads_only_the_task_of_its_command_and_no_network_of_a_kind() -> None:
     code = (
-        "import sys; sys.argv[1:] = ['fill-mask', 'Hot [MASK].', '--format', 'jsonl']; from bertcli.cli import main\n"
+        "import sys; sys.argv[1:] = [*sys.argv[1:], '--format', 'jsonl']; from bertcli.cli import main\n"
         "try: main()\n"
         "finally: print(*sorted(name[22:] for name in sys.modules if name in "
-        "('bertcli.tasks.compute.encode', 'bertcli.tasks.compute.fill_mask', 'bertcli.tasks.compute.tag')))"
+        "('bertcli.tasks.compute.encode', 'bertcli.tasks.compute.fill_mask', 'bertcli.tasks.compute.tag') "
+        "or name[:14] == 'bertcli.kinds.' and name.rpartition('.')[2] in ('family', 'network', 'ops', 'weights')))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=SECONDS)
-    assert done.stdout.decode().splitlines()[-1] == "fill_mask"
+    for command, text, task in (("fill-mask", "Hot [MASK].", "fill_mask"), ("encode", "Hot tea.", "encode")):
+        words = [sys.executable, "-c", code, command, text]
+        done = subprocess.run(words, capture_output=True, check=False, timeout=SECONDS)
+        assert done.stdout.decode().splitlines()[-1] == task
 
 
 FAULTS = """

@@ -10,14 +10,13 @@ from typing import Any
 
 from bertcli.kinds.schema.network import CandidateScores, EntityScores, InstanceCount
 from bertcli.kinds.schema.rows import rows_of_pass
-from bertcli.kinds.schema.settings import BEFORE_TEXT, ENTITY, LABEL, OWN_TOKENS, TASK, SchemaSettings
+from bertcli.kinds.schema.settings import BEFORE_TEXT, ENTITY, HEADS, LABEL, OWN_TOKENS, TASK, SchemaSettings
 from bertcli.models.registry import Family
 from bertcli.network.module import fixed, optional_parts, part, setting
 from bertcli.tracing.dispatch import Array, Integers, untraced
 
 PREFIX = "encoder."
 SPANS = "span_rep.span_rep_layer."
-HEADS = ("instances", "spans", "candidate_scores")
 
 # The GRU's names are those of torch.nn.GRU, the layers' those of torch.nn.TransformerEncoder.
 NAMES = """

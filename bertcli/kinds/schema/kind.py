@@ -16,10 +16,9 @@ from bertcli.kinds.entities import EntityFinder, FinderOptions
 from bertcli.kinds.kind import Kind, ScoredTokens
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.opened import Opened
-from bertcli.kinds.schema.family import HEADS
 from bertcli.kinds.schema.folder_type import TYPE
 from bertcli.kinds.schema.rows import rows_of_pass
-from bertcli.kinds.schema.settings import BEFORE_TEXT, ENTITY, TASK, SchemaSettings
+from bertcli.kinds.schema.settings import BEFORE_TEXT, ENTITY, HEADS, TASK, SchemaSettings
 from bertcli.kinds.spans.kind import best_spans
 from bertcli.tracing.dispatch import Array, Integers
 

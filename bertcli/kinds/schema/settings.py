@@ -17,6 +17,8 @@ BETWEEN, BEFORE_TEXT, TASK, FIELD, ENTITY, RELATION, LABEL = (
 DESCRIPTION = "[DESCRIPTION]"
 OWN_TOKENS = (BETWEEN, BEFORE_TEXT, TASK, FIELD, ENTITY, RELATION, LABEL, "[EXAMPLE]", "[OUTPUT]", DESCRIPTION)
 LAYERS = ("count_lstm", "count_lstm_v2")
+# Beside the backbone's. Here, since kind.py asks for them with every model, and network.py is dear to import.
+HEADS = ("instances", "spans", "candidate_scores")
 WIDTH, MOST_WIDTH = 8, 1000  # the library's default; far above any model
 
 
