@@ -361,6 +361,15 @@ BROKEN = {
         "from bertcli.tasks.tag import SPEC\nEXTENSION = Extension('x', tasks={'elsewhere': 'absent'})",
         "the options of elsewhere are not in it, but in bertcli.tasks.tag",
     ),
+    "inventing": (
+        "from dataclasses import dataclass, replace\n"
+        "from bertcli.tasks import tag\nfrom bertcli.tasks.registry import InputKind\n"
+        "Own = dataclass(frozen=True)(type('Own', (tag.TagOptions,), {'__module__': 'inventing'}))\n"
+        "SPEC = replace(tag.SPEC, options=Own, reads=InputKind('sound'))\n"
+        "EXTENSION = Extension('x', tasks={'inventing': 'absent'})",
+        "the task in inventing reads an input of its own; choose from TEXTS, PAIRS_IN_ROWS, TEXTS_WITH_IDS, "
+        "SINGLE_TEXTS, TEXTS_OR_CHOICES, QUESTIONS, DOCUMENTS",
+    ),
     "familial": ("EXTENSION = Extension('x', families=('json',))", "json has no FAMILY that is a Family"),
 }
 HEAD = "from pathlib import Path\nfrom bertcli.extensions import Command, Engine, Extension, Topic\n"

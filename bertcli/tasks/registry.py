@@ -42,6 +42,16 @@ SINGLE_TEXTS = InputKind("text")
 TEXTS_OR_CHOICES = InputKind("text", "pairs", choices=True, ids=True)
 QUESTIONS = InputKind("question", "contexts")
 DOCUMENTS = InputKind("query", "documents")
+# All that a task may read: a command has its options for each (cli/inputs.py).
+INPUT_KINDS = {
+    "TEXTS": TEXTS,
+    "PAIRS_IN_ROWS": PAIRS_IN_ROWS,
+    "TEXTS_WITH_IDS": TEXTS_WITH_IDS,
+    "SINGLE_TEXTS": SINGLE_TEXTS,
+    "TEXTS_OR_CHOICES": TEXTS_OR_CHOICES,
+    "QUESTIONS": QUESTIONS,
+    "DOCUMENTS": DOCUMENTS,
+}
 
 
 class Needs(NamedTuple):
@@ -141,7 +151,7 @@ def own_specs() -> list[TaskSpec]:
 
 def specs() -> list[TaskSpec]:
     """List the specs of all tasks, in the order of --help; those of plugins are the last."""
-    return [*own_specs(), *extensions.plugin_parts("tasks", "SPEC", TaskSpec, extensions.misplaced)]
+    return [*own_specs(), *extensions.plugin_parts("tasks", "SPEC", TaskSpec, _unfit)]
 
 
 def spec(name: str) -> TaskSpec | None:
@@ -150,12 +160,20 @@ def spec(name: str) -> TaskSpec | None:
     modules = _modules()
     if module in modules:
         return _spec_in(modules[module])
-    return next(extensions.plugin_parts("tasks", "SPEC", TaskSpec, extensions.misplaced, module), None)
+    return next(extensions.plugin_parts("tasks", "SPEC", TaskSpec, _unfit, module), None)
 
 
 def find_use(name: str) -> tuple[TaskSpec, Use]:
     """Find a use by its name, and the spec of its task. Errors: StopIteration if there is none."""
     return next((task, use) for task in specs() for use in task.every_use if use.name == name)
+
+
+def _unfit(module: str, spec: TaskSpec) -> str | None:
+    """Why the spec of a plugin's task is unfit: it is misplaced, or reads what no command has options for."""
+    problem = extensions.misplaced(module, spec)
+    if problem is None and spec.reads not in INPUT_KINDS.values():
+        problem = f"the task in {module} reads an input of its own; choose from {', '.join(INPUT_KINDS)}"
+    return problem
 
 
 def spec_of(options: Checked) -> TaskSpec:
