@@ -4,6 +4,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
+from bertcli import extensions
 from bertcli.cli.installed import plugin_list
 from bertcli.cli.options import ModelOptions, models_here
 from bertcli.cli.output import PrintOptions
@@ -12,13 +13,7 @@ from bertcli.report.terminal import Column
 from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
-SPEEDS = (
-    Column("Sentences", number=True),
-    Column("Tokens each", number=True),
-    Column("NumPy, ms", number=True),
-    Column("ONNX Runtime, ms", number=True),
-    Column("Faster"),
-)
+SPEEDS = (Column("Sentences", number=True), Column("Tokens each", number=True), Column("NumPy, ms", number=True))
 PRODUCTS = (
     Column("Tokens", number=True),
     Column("In strips", number=True),
@@ -33,7 +28,7 @@ class DoctorOptions(PrintOptions):
     """The options of doctor's output."""
 
     model: str | None = option(
-        None, "DIR|HUB_ID", "Also measure this model in both engines.", "-m", "--model",
+        None, "DIR|HUB_ID", "Also measure this model in each engine.", "-m", "--model",
         autocompletion=models_here,
     )  # fmt: skip
 
@@ -45,9 +40,9 @@ def doctor(options: DoctorOptions) -> None:
     bertcli doctor --format json
     bertcli doctor -m sentence-transformers/all-MiniLM-L6-v2
 
-    With -m a table compares NumPy and ONNX Runtime on this model: a short text, a
-    longer one, a small batch and a long text. The times are measured once and kept
-    beside the model's graph in the cache.
+    With -m a table compares NumPy with the other engine (--engine) on this model: a
+    short text, a longer one, a small batch and a long text. The times are measured
+    once and kept beside the model's graph in the cache.
     """
     from bertcli.doctor import examine
     from bertcli.report.terminal import print_table, visible
@@ -77,7 +72,9 @@ def doctor(options: DoctorOptions) -> None:
     print_table(PRODUCTS, [[_count(value) for value in row.values()] for row in findings["products"]])
     if speeds:
         print()
-        print_table(SPEEDS, [[_cell(row[column]) for column in row] for row in speeds])
+        measured, *_ = (*extensions.engines(), *extensions.plugin_engines())
+        timed = (*SPEEDS, Column(f"{measured.title}, ms", number=True), Column("Faster"))
+        print_table(timed, [[_cell(row[column]) for column in row] for row in speeds])
 
 
 def _count(value: int | None) -> str:
@@ -91,7 +88,10 @@ def _cell(value: str | float) -> str:
 
 
 def _speeds(model: str) -> list[dict[str, Any]]:
-    """Measure a model in both engines; empty, with a note, if ONNX Runtime cannot run it."""
+    """Measure a model in NumPy and the other engine; empty, with a note, if there is none, or it cannot run it."""
+    if not (*extensions.engines(), *extensions.plugin_engines()):
+        logger.info("there is no engine beside NumPy here to compare it with: leave out -m.")
+        return []
     from bertcli.loaded_model import LoadedModel
 
     opened = LoadedModel.load(model, **ModelOptions().fetching, text=False)

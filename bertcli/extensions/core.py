@@ -104,7 +104,7 @@ COMMANDS = (
         most_used=("-m", "--format"),
         brief={
             "doctor": "Show what determines speed here: BLAS, its kernel, threads",
-            "-m": "Also measure this model in both engines",
+            "-m": "Also measure this model in each engine",
         },
         other_words=("check",),
     ),

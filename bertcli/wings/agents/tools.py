@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
+from jsonschema.validators import extend
 
 from bertcli import extensions
 from bertcli.errors import BertcliError
@@ -33,6 +34,11 @@ TEXTS: Schema = {
     "maxItems": MOST_TEXTS,
     "description": "The texts.",
 }
+# JSON Schema takes 1.0 for a whole number; options and the server do not.
+WHOLE = Draft202012Validator.TYPE_CHECKER.redefine(
+    "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+)
+Validator = extend(Draft202012Validator, type_checker=WHOLE)
 JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -61,7 +67,7 @@ class Tool:
         characters = sum(map(_characters, arguments.values()))
         if characters > MOST_CHARACTERS:
             raise BertcliError(f"The arguments have {characters:,} characters, more than {MOST_CHARACTERS:,}.")
-        wrong = best_match(Draft202012Validator(self.schema).iter_errors(dict(arguments)))
+        wrong = best_match(Validator(self.schema).iter_errors(dict(arguments)))
         if wrong is not None:
             place = "".join(f"[{part}]" if isinstance(part, int) else str(part) for part in wrong.path)
             # What quotes a long argument does not come to the point.

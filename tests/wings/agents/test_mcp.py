@@ -112,6 +112,7 @@ def test_mcp_refuses_what_is_not_allowed_and_lives_on(root: Path) -> None:
         ("classify", {"texts": ["z" * 10_000_000]}, "10,000,000 characters, more than 1,000,000"),
         ("classify", {"texts": "one"}, "is not of type 'array'"),
         ("classify", {"texts": []}, "texts"),
+        ("search", {"query": "a", "files": ["*"], "top_k": 1.0}, "search: top_k: 1.0 is not of type 'integer'."),
         ("classify", {}, "'texts' is a required property"),
         ("classify", {"texts": ["a"], "stop": 1}, "'stop' was unexpected"),
         ("fill_mask", {"texts": ["no mask"]}, "mask"),
