@@ -294,7 +294,20 @@ def check_lines(lines: list[str], door: Door, record: Any) -> None:
 def check_markdown(text: str, door: Door, record: Any) -> None:
     cells = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.count(" |") for line in cells} == {cells[0].count(" |")}
+    table, _, _ = text[text.index("|") :].partition("\n\n")
+    check_sides(table.splitlines())
     check_shown(re.sub(r"\\([\\|*<`_])", r"\1", text), door, record)
+
+
+def check_sides(lines: list[str]) -> None:
+    """A column of numbers stands to the right, and a column with words to the left; an id may be a text of digits."""
+    heading, sides, *rows = ([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines)
+    for name, side, *column in zip(heading, sides, *rows, strict=True):
+        cells = list(filter(None, column))
+        if side == "---:":
+            assert not any(re.search("[A-Za-z]{2}", cell) for cell in cells), name
+        elif name != "id":
+            assert not cells or not all(re.fullmatch(r"[+−-]?\d[\d.,]*%?", cell) for cell in cells), name
 
 
 def check_arrays(file: Path, arrays: Mapping[str, Any], door: Door, record: Any) -> None:
