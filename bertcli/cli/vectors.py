@@ -9,11 +9,12 @@ from bertcli.cli.job import CommandRun
 from bertcli.cli.options import wrong
 from bertcli.cli.output import OutputOptions
 from bertcli.files.formats import ARRAYS, SINGLE
-from bertcli.tasks.encode import EncodeOptions, arrays
 from bertcli.tasks.options import option
 
+# Every command of a task imports this file, so that the task encode is imported late.
 if TYPE_CHECKING:
     from bertcli.files.write.vector_writer import VectorForm
+    from bertcli.tasks.encode import EncodeOptions
     from bertcli.tasks.parts.prepared_task import PreparedTask
 
 logger = logging.getLogger("bertcli")
@@ -28,8 +29,10 @@ class VectorOutput(OutputOptions):
         "How arrays are stored: float32 (default), float16, int8 with one scale per row, binary: one bit per number.",
     )  # fmt: skip
 
-    def check_holds(self, options: EncodeOptions, id_column: str | None) -> None:
+    def check_holds(self, options: "EncodeOptions", id_column: str | None) -> None:
         """Refuse what the file cannot hold. Wrong usage is a typer.BadParameter."""
+        from bertcli.tasks.encode import arrays
+
         if self.dtype != "float32" and options.sparse:
             raise wrong("--dtype", "this does not apply to sparse vectors: leave it out, or leave out --sparse.")
         if id_column is not None and self.ending in ARRAYS and not options.keep_going:
@@ -46,7 +49,7 @@ class VectorOutput(OutputOptions):
             raise wrong("--dtype", f"only a file of arrays has a type: write {', '.join(holding)} (--output).")
 
 
-def vector_form(run: CommandRun[EncodeOptions], task: "PreparedTask[Any]") -> "VectorForm":
+def vector_form(run: "CommandRun[EncodeOptions]", task: "PreparedTask[Any]") -> "VectorForm":
     """The form in which a file of arrays stores the vectors of a task."""
     from bertcli.files.read.vector_reader import MODEL, SETTINGS
     from bertcli.files.write.vector_writer import VectorForm
