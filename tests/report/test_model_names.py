@@ -43,6 +43,10 @@ def test_evaluate_heads_its_columns_with_what_differs(twins: tuple[Path, Path], 
     first, second = twins
     page = tmp_path / "page.html"
     assert bertcli("evaluate", DATA / "reviews.csv", "-m", first, "-m", second, "-o", page).status == 0
+    figure = tmp_path / "figure.svg"
+    assert bertcli("evaluate", DATA / "reviews.csv", "-m", first, "-m", second, "-o", figure).status == 0
+    words = re.findall(">([^<>]+)<", figure.read_text(encoding="utf-8"))
+    assert {*words} >= {f"{name}/model: reliability diagram" for name in ("first", "second")}
     told = bertcli("evaluate", DATA / "reviews.csv", "-m", first, "-m", second)
     heading = told.out.splitlines()[0].split()
     assert heading == ["Figure", "first/model", "second/model", "n"]
