@@ -323,7 +323,12 @@ def _refuse_overwriting(ctx: typer.Context) -> None:
     The files of a pattern are compared with it when they are opened.
     """
     output = ctx.params.get("output")
-    if output is None or not os.path.isfile(output):
+    if output is None:
+        return
+    index = ctx.params.get("index")
+    if index is not None and os.path.realpath(index) == os.path.realpath(output):  # neither may be there yet
+        raise BertcliError(f"Cannot write {output}: --index is kept in it; choose another --output.")
+    if not os.path.isfile(output):
         return
     for parameter in ctx.command.params:
         name, value = parameter.name, ctx.params.get(str(parameter.name))

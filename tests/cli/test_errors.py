@@ -177,6 +177,23 @@ def test_errors_no_file_that_an_option_reads_is_written_over(
     assert Path(arguments[-1]).read_text(encoding="utf-8") == "a,b\n"
 
 
+def test_errors_no_file_of_a_folder_and_no_index_is_written_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("beir", "qrels").mkdir(parents=True)
+    for name in ("beir/corpus.jsonl", "beir/queries.jsonl", "beir/qrels/test.tsv", "a.txt"):
+        Path(name).write_text("{}\n", encoding="utf-8")
+        if name != "a.txt":
+            error = bertcli("evaluate", "beir", "-o", name).error
+            assert error == f"Error: Cannot write {name}: the texts are read from it; choose another --output."
+            assert Path(name).read_text(encoding="utf-8") == "{}\n"
+    # Neither is there yet.
+    error = bertcli("search", "tea", "-i", "a.txt", "--index", "x.json", "-o", "./x.json").error
+    assert error == "Error: Cannot write ./x.json: --index is kept in it; choose another --output."
+    assert not Path("x.json").exists()
+
+
 def test_errors_stream_of_lines_may_hold_what_came_before_the_bad_one(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

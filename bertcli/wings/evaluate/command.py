@@ -1,6 +1,7 @@
 """The command evaluate: open models, print the report or write it. Options of the data are in evaluate/options.py."""
 
 import logging
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,12 @@ def evaluate(models: Models, options: Evaluate, report: ReportOptions, engine: E
     accuracy@50%: accuracy on the most confident half.
     """
     report.check()
+    from bertcli.wings.evaluate.provenance import data_files
+
+    if report.output is not None and os.path.isfile(report.output):
+        files = filter(os.path.isfile, data_files(models.data, options))
+        if any(os.path.samefile(file, report.output) for file in files):  # of a folder: else app.py has refused it
+            raise BertcliError(f"Cannot write {report.output}: the texts are read from it; choose another --output.")
     from bertcli.wings.evaluate.evaluation import check_bound
     from bertcli.wings.evaluate.evaluation import evaluate as evaluation_of
     from bertcli.wings.evaluate.figures import possible_figures

@@ -39,7 +39,7 @@ def provenance(data: Labelled, models: Sequence[Record], options: Evaluate, comm
         "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "command": command,
         "models": [*models],
-        "data": {"file": data.file, "rows": len(data.rows), "digest": digest(_data_files(data.file, options))},
+        "data": {"file": data.file, "rows": len(data.rows), "digest": digest(data_files(data.file, options))},
         "options": _given(options),
         "seed": SEED,
         "draws": DRAWS,
@@ -48,7 +48,7 @@ def provenance(data: Labelled, models: Sequence[Record], options: Evaluate, comm
     }
 
 
-def _data_files(file: str, options: Evaluate) -> list[Path]:
+def data_files(file: str, options: Evaluate) -> list[Path]:
     """The data files whose contents the digest covers: one, or those of a BEIR folder; a run (--run), baselines."""
     if os.path.isdir(file):
         names = ("corpus.jsonl", "queries.jsonl", f"qrels/{options.split}.tsv")
