@@ -46,6 +46,15 @@ def test_tokens_and_scores_are_those_of_sentence_transformers(kind: str, tmp_pat
     assert [record["corpus_id"] for record in ranked] == sorted(range(len(scores)), key=lambda i: -scores[i])
 
 
+def test_a_reranker_gives_vectors_of_single_texts_without_its_template(published: Path) -> None:
+    model = bertcli.load(published)
+    (tokens,) = model.tokenizer.encode(["a hot tea"])
+    assert tokens.pieces == ["a", "Ġhot", "Ġtea"]
+    (states,) = model.forward([tokens.ids])
+    (vector,) = model.encode(["a hot tea"], pooling="mean")
+    np.testing.assert_allclose(vector, states.mean(axis=0), rtol=0, atol=1e-6)
+
+
 def test_tokens_know_where_they_are(tmp_path: Path) -> None:
     model = bertcli.load(write_reranker(tmp_path, **KINDS["one token"]))
     (tokens,) = model.tokenizer.encode(["a hot tea"], ["We sold it."])
