@@ -167,6 +167,7 @@ SPEC = TaskSpec(
         Use("zero-shot", "classifier", asked=[{"candidates": ("good", "bad")}]),
     ),
     brief={
+        "--candidates": "Score labels of your own: NLI or GLiNER2 model",
         "--head": "classifier, or nsp: does text 2 follow text 1?",
     },
     other_words=("predict", "sentiment", "label", "nli", "zero-shot"),
