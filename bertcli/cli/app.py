@@ -318,7 +318,7 @@ def _add(
 
 
 def _refuse_overwriting(ctx: typer.Context) -> None:
-    """Raise BertcliError for an output file that another option names, too: what is in it would be lost.
+    """Raise BertcliError for an output file that another option names, or that is of a model: it would be lost.
 
     The files of a pattern are compared with it when they are opened.
     """
@@ -333,10 +333,20 @@ def _refuse_overwriting(ctx: typer.Context) -> None:
     for parameter in ctx.command.params:
         name, value = parameter.name, ctx.params.get(str(parameter.name))
         words = value if isinstance(value, list | tuple) else [value]
-        files = [word for word in words if isinstance(word, str) and name != "output" and os.path.isfile(word)]
-        if any(os.path.samefile(file, output) for file in files):
+        given = [word for word in words if isinstance(word, str) and name != "output"]
+        if any(_is_of_model_in(folder, output) for folder in given if os.path.isdir(folder)):
+            raise BertcliError(f"Cannot write {output}: the model is read from it; choose another --output.")
+        if any(os.path.samefile(file, output) for file in given if os.path.isfile(file)):
             is_read = "the texts are" if name in ("input", "data") else f"{parameter.opts[-1]} is"
             raise BertcliError(f"Cannot write {output}: {is_read} read from it; choose another --output.")
+
+
+def _is_of_model_in(folder: str, file: str) -> bool:
+    """True if the model in this folder is read from the file."""
+    from bertcli.folder.model_files import is_of_model
+
+    name = os.path.relpath(os.path.realpath(file), os.path.realpath(folder))
+    return is_of_model(name.replace(os.sep, "/"))
 
 
 def _declare(function: Callable[..., None], parameters: list[Parameter]) -> None:

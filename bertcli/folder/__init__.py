@@ -10,6 +10,7 @@ folder_types      types of folders that another library marks; the kinds bring t
 hub               find the folder of a model by its name
 layout            `Layout`: where a folder's network, tokenizer and modules lie, read when it is asked for
 missing_files     make the errors for a folder without weights or tokenizer
+model_files       the names of the files that a model is read from
 modules           the modules of a sentence-transformers folder
 prompts           read the prompts in config_sentence_transformers.json: by name, and the default one
 router            tables of query weights: the routes of a sentence-transformers Router beside the one for documents

@@ -6,13 +6,11 @@ else that a server sends is checked by the client.
 """
 
 import logging
-import re
 import sys
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 from huggingface_hub import constants, errors  # the package itself prints what goes wrong in a lazy import
@@ -25,17 +23,8 @@ from bertcli.errors import BertcliError, first_line
 from bertcli.folder import missing_files
 from bertcli.folder.cache import missing, point, repo_folder
 from bertcli.folder.files import ADAPTER_FILES, SINGLE_FILE, WEIGHT_FILES, Folder
-from bertcli.folder.folder_types import files_of_types, files_that_name_backbones
-
-MODULE = r"(\w*\d_[\w-]+/|)"  # the folder of a module of sentence-transformers, or none
-SMALL_FILES = re.compile(
-    MODULE + r"((config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|idf|sentence_[\w-]+_config)\.json"
-    r"|(modules|config_sentence_transformers|router_config)\.json|chat_template\.jinja"
-    rf"|{'|'.join(map(re.escape, files_of_types()))})"
-    r"|(adapters/[\w-]+/|)adapter_config\.json",
-    re.ASCII,
-)
-VOCABULARY = re.compile(MODULE + f"({'|'.join(map(re.escape, chain(*missing_files.TOKENIZER_FILES[1:])))})", re.ASCII)
+from bertcli.folder.folder_types import files_that_name_backbones
+from bertcli.folder.model_files import SMALL_FILES, VOCABULARY
 
 # Errors of the client's HTTP library, requests or httpx depending on its version: compared by name, not imported.
 BROKEN = {"RemoteProtocolError", "ReadError", "ChunkedEncodingError", "IncompleteRead"}

@@ -24,8 +24,8 @@ from safetensors.numpy import load_file, save_file
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.folder.download import SMALL_FILES, VOCABULARY
 from bertcli.folder.files import Folder
+from bertcli.folder.model_files import SMALL_FILES, VOCABULARY
 from bertcli.weights.digest import signature
 
 opened: list[Path] | None = None

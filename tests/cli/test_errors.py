@@ -188,6 +188,14 @@ def test_errors_no_file_of_a_folder_and_no_index_is_written_over(
             error = bertcli("evaluate", "beir", "-o", name).error
             assert error == f"Error: Cannot write {name}: the texts are read from it; choose another --output."
             assert Path(name).read_text(encoding="utf-8") == "{}\n"
+    # Of a model, too, whatever the command does with it.
+    Path("model", "1_Pooling").mkdir(parents=True)
+    for name in ("model/config.json", "model/1_Pooling/config.json", "model/vocab.txt", "model/model.safetensors"):
+        Path(name).write_text("{}", encoding="utf-8")
+        for command in (("params", "-m", "./model"), ("encode", "tea", "-m", "./model"), ("diff", "./model", "tea")):
+            error = bertcli(*command, "-o", name).error
+            assert error == f"Error: Cannot write {name}: the model is read from it; choose another --output.", command
+        assert Path(name).read_text(encoding="utf-8") == "{}"
     # Neither is there yet.
     error = bertcli("search", "tea", "-i", "a.txt", "--index", "x.json", "-o", "./x.json").error
     assert error == "Error: Cannot write ./x.json: --index is kept in it; choose another --output."

@@ -29,7 +29,7 @@ from helpers.terminal import bertcli as command
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text
-from bertcli.folder.download import SMALL_FILES
+from bertcli.folder.model_files import SMALL_FILES
 from bertcli.model import Model
 from bertcli.tasks.registry import compute
 from bertcli.tasks.tag import SPEC, TagOptions
