@@ -331,14 +331,15 @@ def _refuse_overwriting(ctx: typer.Context) -> None:
     if not os.path.isfile(output):
         return
     for parameter in ctx.command.params:
-        name, value = parameter.name, ctx.params.get(str(parameter.name))
+        value, is_texts = ctx.params.get(str(parameter.name)), parameter.name in ("input", "data")
         words = value if isinstance(value, list | tuple) else [value]
-        given = [word for word in words if isinstance(word, str) and name != "output"]
-        if any(_is_of_model_in(folder, output) for folder in given if os.path.isdir(folder)):
-            raise BertcliError(f"Cannot write {output}: the model is read from it; choose another --output.")
+        given = [word for word in words if isinstance(word, str) and parameter.name != "output"]
         if any(os.path.samefile(file, output) for file in given if os.path.isfile(file)):
-            is_read = "the texts are" if name in ("input", "data") else f"{parameter.opts[-1]} is"
+            is_read = "the texts are" if is_texts else f"{parameter.opts[-1]} is"
             raise BertcliError(f"Cannot write {output}: {is_read} read from it; choose another --output.")
+        folders = [part for word in given for part in word.split("+")]  # BASE+ADAPTER is a model
+        if not is_texts and any(_is_of_model_in(folder, output) for folder in folders if os.path.isdir(folder)):
+            raise BertcliError(f"Cannot write {output}: the model is read from it; choose another --output.")
 
 
 def _is_of_model_in(folder: str, file: str) -> bool:

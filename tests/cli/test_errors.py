@@ -192,7 +192,11 @@ def test_errors_no_file_of_a_folder_and_no_index_is_written_over(
     Path("model", "1_Pooling").mkdir(parents=True)
     for name in ("model/config.json", "model/1_Pooling/config.json", "model/vocab.txt", "model/model.safetensors"):
         Path(name).write_text("{}", encoding="utf-8")
-        for command in (("params", "-m", "./model"), ("encode", "tea", "-m", "./model"), ("diff", "./model", "tea")):
+        for command in (
+            ("params", "-m", "./model"),
+            ("encode", "tea", "-m", "bert-mini-sentence+./model"),
+            ("diff", "./model", "tea"),
+        ):
             error = bertcli(*command, "-o", name).error
             assert error == f"Error: Cannot write {name}: the model is read from it; choose another --output.", command
         assert Path(name).read_text(encoding="utf-8") == "{}"
