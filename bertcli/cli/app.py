@@ -320,23 +320,24 @@ def _add(
 def _refuse_overwriting(ctx: typer.Context) -> None:
     """Raise BertcliError for an output file that another option names, or that is of a model: it would be lost.
 
-    The files of a pattern are compared with it when they are opened.
+    The files of a pattern or a folder are compared with it when they are opened (`check_not_read` of output.py).
     """
     output = ctx.params.get("output")
-    if output is None:
-        return
-    index = ctx.params.get("index")
-    if index is not None and os.path.realpath(index) == os.path.realpath(output):  # neither may be there yet
-        raise BertcliError(f"Cannot write {output}: --index is kept in it; choose another --output.")
-    if not os.path.isfile(output):
+    if output is None or not os.path.isfile(output):
         return
     for parameter in ctx.command.params:
         value, is_texts = ctx.params.get(str(parameter.name)), parameter.name in ("input", "data")
         words = value if isinstance(value, list | tuple) else [value]
         given = [word for word in words if isinstance(word, str) and parameter.name != "output"]
         if any(os.path.samefile(file, output) for file in given if os.path.isfile(file)):
-            is_read = "the texts are" if is_texts else f"{parameter.opts[-1]} is"
-            raise BertcliError(f"Cannot write {output}: {is_read} read from it; choose another --output.")
+            if is_texts:
+                why = "the texts are read from it"
+            elif parameter.param_type_name == "argument":
+                # A text, which is not read as a file, but perhaps was meant so.
+                why = "an argument names it, too"
+            else:
+                why = f"{parameter.opts[-1]} is read from it"
+            raise BertcliError(f"Cannot write {output}: {why}; choose another --output.")
         folders = [part for word in given for part in word.split("+")]  # BASE+ADAPTER is a model
         if not is_texts and any(_is_of_model_in(folder, output) for folder in folders if os.path.isdir(folder)):
             raise BertcliError(f"Cannot write {output}: the model is read from it; choose another --output.")

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
@@ -21,7 +21,7 @@ from bertcli.cli.options import (
     refuse,
     wrong,
 )
-from bertcli.cli.output import OutputOptions
+from bertcli.cli.output import OutputOptions, check_not_read
 from bertcli.engine.memory import keep_memory
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.formats import PAGE, check_output
@@ -353,7 +353,7 @@ def read_texts(
         headerless="no_header" not in getattr(options, "not_offered", ()),
         way_on=way_on,
     )
-    _check_not_read(output.output, texts.files or ())
+    check_not_read(output.output, texts.files or ())
     return texts
 
 
@@ -425,12 +425,3 @@ def _from_arguments(options: InputOptions, called: str, way_on: str) -> "Texts":
     if STANDARD_INPUT in (*texts, options.text_pair):
         logger.warning("the %s '-' is taken literally; use -i - to read standard input.", called)
     return from_arguments(texts, options.text_pair, way_on)
-
-
-def _check_not_read(output: str | None, files: "Iterable[str]") -> None:
-    """Raise BertcliError for an output file that is also an input, perhaps by another name."""
-    if output is None or not os.path.exists(output):
-        return
-    for file in files:
-        if os.path.exists(file) and os.path.samefile(file, output):
-            raise BertcliError(f"Cannot write {output}: the texts are read from it; choose another --output.")

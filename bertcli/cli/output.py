@@ -1,12 +1,14 @@
 """Where a result goes, in every command: to the file of -o, in the form of its ending, or to standard output.
 
 `OutputOptions` declares --format and -o. Records of texts are written by job.py, as they come; `write_results` writes
-records that are in memory, and `show` a document. That no
-output replaces a file that the command reads: app.py; of the files of a pattern: job.py.
+records that are in memory, and `show` a document. No output replaces a file that the command reads: app.py compares it
+with the options, and who opens the files of a pattern or a folder calls `check_not_read`.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from bertcli.errors import BertcliError
@@ -97,6 +99,14 @@ class FigureOutput(PageOutput):
     """The output of a command that also draws a page, and its plots as a figure for papers."""
 
     endings: ClassVar[tuple[str, ...]] = (*PageOutput.endings, FIGURE)
+
+
+def check_not_read(output: str | None, files: Iterable[str | Path], option: str = "--output") -> None:
+    """Raise BertcliError for an output file of this option that is a file of texts, perhaps by another name."""
+    if output is None or not os.path.exists(output):
+        return
+    if any(os.path.exists(file) and os.path.samefile(file, output) for file in files):
+        raise BertcliError(f"Cannot write {output}: the texts are read from it; choose another {option}.")
 
 
 def write_results(records: "Iterable[Record]", output: OutputOptions, table: "Table") -> None:

@@ -163,6 +163,7 @@ def test_errors_texts_are_not_written_over(command: str, model: Path, tmp_path: 
         (("keywords", "tea", "--candidates", "pairs.csv", "-o", "./pairs.csv"), "--candidates is"),
         (("keywords", "tea", "--stop-words", "pairs.csv", "-o", "./pairs.csv"), "--stop-words is"),
         (("fill-mask", "hot [MASK]", "--targets", "pairs.csv", "-o", "pairs.csv"), "--targets is"),
+        (("search", "tea", "-i", "a.txt", "--index", "pairs.csv", "-o", "pairs.csv"), "--index is"),
     ],
 )
 def test_errors_no_file_that_an_option_reads_is_written_over(
@@ -175,6 +176,15 @@ def test_errors_no_file_that_an_option_reads_is_written_over(
     error = bertcli(*arguments).error
     assert error == f"Error: Cannot write {arguments[-1]}: {is_read} read from it; choose another --output."
     assert Path(arguments[-1]).read_text(encoding="utf-8") == "a,b\n"
+
+
+def test_errors_no_file_that_is_taken_as_a_text_is_written_over(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text("a,b\n", encoding="utf-8")
+    for command in ("encode", "rank", "answer", "search", "neighbors", "tokenize"):
+        error = bertcli(command, file, "-o", file).error
+        assert error == f"Error: Cannot write {file}: an argument names it, too; choose another --output."
+    assert file.read_text(encoding="utf-8") == "a,b\n"
 
 
 def test_errors_no_file_of_a_folder_and_no_index_is_written_over(

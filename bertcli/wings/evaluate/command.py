@@ -1,7 +1,6 @@
 """The command evaluate: open models, print the report or write it. Options of the data are in evaluate/options.py."""
 
 import logging
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from bertcli.cli.options import (
     models_given,
     wrong,
 )
-from bertcli.cli.output import FigureOutput, write_document
+from bertcli.cli.output import FigureOutput, check_not_read, write_document
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.formats import FIGURE, ending_of
 from bertcli.report.written import COMMAND, say_written
@@ -94,10 +93,7 @@ def evaluate(models: Models, options: Evaluate, report: ReportOptions, engine: E
     report.check()
     from bertcli.wings.evaluate.provenance import data_files
 
-    if report.output is not None and os.path.isfile(report.output):
-        files = filter(os.path.isfile, data_files(models.data, options))
-        if any(os.path.samefile(file, report.output) for file in files):  # of a folder: else app.py has refused it
-            raise BertcliError(f"Cannot write {report.output}: the texts are read from it; choose another --output.")
+    check_not_read(report.output, data_files(models.data, options))
     from bertcli.wings.evaluate.evaluation import check_bound
     from bertcli.wings.evaluate.evaluation import evaluate as evaluation_of
     from bertcli.wings.evaluate.figures import possible_figures

@@ -13,7 +13,7 @@ from bertcli.cli.options import (
     refuse,
     wrong,
 )
-from bertcli.cli.output import OutputOptions, write_results
+from bertcli.cli.output import OutputOptions, check_not_read, write_results
 from bertcli.cli.status import FAILED
 from bertcli.errors import BertcliError
 from bertcli.extensions import CommandParts
@@ -71,10 +71,17 @@ def run(job: SearchJob) -> None:
     if further:
         raise wrong("--input", f"{further[0]} has vectors: name one such file, first, then the files of its texts.")
     job.output.check()
+    _refuse_two_in_one(search.index, job.output.output)
     if vectors is None:
         _in_files(job, files)
     else:
         _in_vectors(job, *files)
+
+
+def _refuse_two_in_one(index: str | None, output: str | None) -> None:
+    """Refuse hits and index in one file, which need not be there yet. Errors: BertcliError."""
+    if index is not None and output is not None and os.path.realpath(index) == os.path.realpath(output):
+        raise BertcliError(f"Cannot write {output}: --index is kept in it; choose another --output.")
 
 
 def _in_files(job: SearchJob, files: list[str]) -> None:
@@ -86,9 +93,8 @@ def _in_files(job: SearchJob, files: list[str]) -> None:
         raise wrong("--column", "lines and paragraphs have no fields: this is for .csv, .tsv and .jsonl files.")
     if search.context and STANDARD_INPUT in names:
         raise wrong("--lines", "standard input cannot be read a second time: give a file.")
-    for target in filter(os.path.exists, filter(None, (job.output.output, search.index))):
-        if any(name != STANDARD_INPUT and os.path.samefile(name, target) for name in names):
-            raise BertcliError(f"Cannot write {target}: the texts are read from it; choose another name.")
+    check_not_read(job.output.output, names)
+    check_not_read(search.index, names, "--index")
     queries = job.every_query()
     for file in filter(os.path.isfile, job.queries or ()):
         logger.warning("%r is taken as a query; to search in it, write -i before it, or quote the pattern.", file)
