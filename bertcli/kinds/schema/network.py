@@ -9,12 +9,11 @@ there are no entities.
 from bertcli.engine.packing import batch_of_shapes
 from bertcli.kinds.schema.ops import gru, linear_beside
 from bertcli.kinds.schema.rows import SchemaRows
-from bertcli.kinds.spans.network import Projection
-from bertcli.kinds.spans.ops import add_pairs, in_parts, label_scores
+from bertcli.kinds.spans.network import Projection, scores_of_spans
 from bertcli.network.encoder import EncoderLayer, FeedForward, LayerNorm, Linear, SelfAttention
 from bertcli.network.module import Module, fixed, parameter, part
 from bertcli.network.ops import add, gather, linear
-from bertcli.tracing.dispatch import Array, divided
+from bertcli.tracing.dispatch import Array
 
 
 class Perceptron(Module):
@@ -152,16 +151,11 @@ class EntityScores(Module):
     def forward(self, hidden: Array, rows: SchemaRows) -> Array:
         """Hidden states [token, hidden] -> logits [span, type]"""
         spans = rows.spans
-        words, sentences = gather(hidden, spans.words), len(spans.offsets) - 1
+        words = gather(hidden, spans.words)
         left = self.from_start(self.start(words, activation="relu"))
         right = self.from_end(self.end(words, activation="relu"))
-        queries = divided(self.query(gather(hidden, spans.labels), sentences), 0, sentences)
-
-        def scored(some: slice) -> Array:
-            pairs = add_pairs(left, right, spans.starts[some], spans.ends[some], activation="relu")
-            return label_scores(self.output(pairs), queries, spans.sentences[some])
-
-        return in_parts(scored, len(spans.starts))
+        queries = self.query(gather(hidden, spans.labels), len(rows.tasks))
+        return scores_of_spans(left, right, self.output, queries, spans)
 
 
 STEP_NAMES = """

@@ -64,14 +64,22 @@ class SpanScores(Module):
         # The two halves of one matrix: a product for every word in place of one for every span.
         left = self.from_start(self.start(words, activation="relu"))
         right = self.from_end(self.end(words, activation="relu"))
-        labels = self.label(gather(hidden, rows.labels))
-        labels = divided(labels, 0, len(rows.offsets) - 1)  # [sentence, label, width]
+        return scores_of_spans(left, right, self.output, self.label(gather(hidden, rows.labels)), rows)
 
-        def scored(some: slice) -> Array:
-            pairs = add_pairs(left, right, rows.starts[some], rows.ends[some], activation="relu")
-            return label_scores(self.output(pairs), labels, rows.sentences[some])
 
-        return in_parts(scored, len(rows.starts))
+def scores_of_spans(left: Array, right: Array, output: Linear, labels: Array, rows: SpanRows) -> Array:
+    """Make a vector of each span, output(relu(left_i + right_j)), and multiply it with the labels of its sentence.
+
+    left, right [word, …]: of a word as the first, and as the last of a span. labels [label, width], those of a sentence
+    after those of the one before. Returns logits [span, label].
+    """
+    of_sentences = divided(labels, 0, len(rows.offsets) - 1)  # [sentence, label, width]
+
+    def scored(some: slice) -> Array:
+        pairs = add_pairs(left, right, rows.starts[some], rows.ends[some], activation="relu")
+        return label_scores(output(pairs), of_sentences, rows.sentences[some])
+
+    return in_parts(scored, len(rows.starts))
 
 
 STEP_NAMES = """
