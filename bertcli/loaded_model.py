@@ -97,9 +97,8 @@ class LoadedModel:
     heads: tuple[str, ...]
     network: Network = field(repr=False)
     name: str
-    layout: "Layout | None" = field(
-        default=None, repr=False
-    )  # its paths are absolute: some files are read only when first needed
+    # Its paths are absolute: some files are read only when first needed.
+    layout: "Layout | None" = field(default=None, repr=False)
     uses: "tuple[TensorUse, ...]" = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     has_weights: bool = True

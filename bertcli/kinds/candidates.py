@@ -10,12 +10,14 @@ from bertcli.engine.packing import Packed, Sentence
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array
 
+PLACE = "{}"  # of a candidate in a template
+
 
 class CandidateOptions(NamedTuple):
     """What a request asks for.
 
     candidates   the labels to choose from, each once
-    template     the words around a candidate, with {} in its place; None: the kind's own
+    template     the words around a candidate, with PLACE; None: the kind's own
     limit        gives the number of tokens of a text, with the candidates
     """
 
@@ -32,7 +34,7 @@ class CandidateScorer(Protocol):
         """The names of the candidates."""
 
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
-        """Tokenize texts; they say how many tokens there is no room for."""
+        """Tokenize texts; `lost` is the number of a text's tokens that there is no room for."""
 
     def cost(self, text: str, tokens: Tokens) -> int:
         """The work of a text, in tokens of a small model."""

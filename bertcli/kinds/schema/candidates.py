@@ -1,6 +1,6 @@
 """`SchemaCandidates`: the scores of GLiNER2 for the candidates of a request.
 
-The prompt is that of entities with other marks, and the name of a task in their place: the words of the template.
+The prompt is as for entities, but with the mark [L], and a task's name in place of "entities": the template's words.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed, pack
-from bertcli.kinds.candidates import CandidateOptions
+from bertcli.kinds.candidates import PLACE, CandidateOptions
 from bertcli.kinds.entities import FinderOptions
 from bertcli.kinds.opened import Opened
 from bertcli.kinds.schema.finder import SchemaFinder, SchemaWindow
@@ -19,7 +19,6 @@ from bertcli.tokens import Tokens
 from bertcli.tokens.words import Word
 from bertcli.tracing.dispatch import Array
 
-PLACE = "{}"
 TASK_NAME = "category"  # the library has no name of its own
 
 
@@ -46,7 +45,7 @@ class SchemaCandidates(SchemaFinder):
         return read_words(text)
 
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
-        """Tokenize texts; they say how many tokens there is no room for."""
+        """Tokenize texts; `lost` is the number of a text's tokens that there is no room for."""
         return [self._with_lost(text, tokens) for text, tokens in zip(texts, super().tokens(texts), strict=True)]
 
     def _with_lost(self, text: str, tokens: Tokens) -> Tokens:

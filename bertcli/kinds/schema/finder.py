@@ -38,7 +38,7 @@ from bertcli.tokens import Tokens
 from bertcli.tokens.words import Word
 from bertcli.tracing.dispatch import Array
 
-HIGHEST = 1 << 30  # words of a window: only its tokens are counted
+ANY_NUMBER = 1 << 30  # of words in a window: only its tokens are counted
 
 
 class NamedType(NamedTuple):
@@ -137,7 +137,7 @@ class SchemaFinder(SpanFinder):
         return windows
 
     def _slices(self, counts: Sequence[int]) -> list[slice]:
-        return word_windows(counts, HIGHEST, self.room, self.options.stride)
+        return word_windows(counts, ANY_NUMBER, self.room, self.options.stride)
 
     def window(self, words: Sequence[WordPieces], first: int, sign: Sequence[WordPieces]) -> SchemaWindow:
         """Put words, and a sign that is not the text's, behind the prompt; a word that there is no room for is cut."""

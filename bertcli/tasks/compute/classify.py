@@ -19,7 +19,7 @@ import numpy as np
 from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, quoted, quoted_object
 from bertcli.files.texts import Item, Text
-from bertcli.kinds.candidates import CandidateOptions, CandidateScorer
+from bertcli.kinds.candidates import PLACE, CandidateOptions, CandidateScorer
 from bertcli.kinds.layers import read_pair_activation
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
@@ -42,7 +42,6 @@ from bertcli.tracing.dispatch import Array
 
 NEXT_SENTENCE = ("is_next", "not_next")
 TEMPLATE = "This example is {}."
-PLACE = "{}"
 # Characters that are tokenized at a time: this bounds the tokenizer's memory.
 CHARACTERS_TOGETHER = 250_000
 # Characters of all alternatives together, each in its template: as many as a single text may have.
