@@ -1,4 +1,4 @@
-"""What the folders of kinds bring (bertcli/kinds/): files of a name that somebody asks for, as `ops` or `formulas`.
+"""What the folders of kinds bring (bertcli/kinds/): files that are asked for by name, as folder_type or formulas.
 
 No list names them: a folder that has no such file brings nothing of it, and one that is deleted leaves nothing behind.
 """

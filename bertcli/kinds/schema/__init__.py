@@ -1,4 +1,4 @@
-"""A model of GLiNER2: entities and labels of texts, of the types and the candidates that a request names.
+"""A model of GLiNER2: finds entities of types that a request names, and scores candidates that it names.
 
 kind         `Schema`: what it is for
 folder_type  such a folder has the backbone's configuration in a folder of its own
@@ -12,5 +12,5 @@ words        the words that they read
 finder       the words before a text, its windows and its entities: what tag --labels asks
 candidates   the scores of candidates: what classify --candidates asks
 
-A span has its scores as in spans/, a kind that this one stands on.
+Spans are scored as in spans/, a kind that this one imports.
 """

@@ -64,8 +64,9 @@ def _config(base: Any) -> Any:
 
         @cached_property
         def sizes(self) -> dict[str, int]:
-            """With G, the width of words, spans and types, which is the backbone's; Y, the width inside a projection
-            (4·G), O, inside the other heads (2·G); Z, a GRU's gates (3·G); and J, of what two layers read (128 + G).
+            """With G, the width of words, spans and types, which is the backbone's; Y, that inside a projection (4·G);
+            O, that inside the other heads (2·G); Z, the GRU's gates (3·G); and J, the output of the two narrow layers
+            beside their input (128 + G).
             """
             width = super().sizes["H"]
             return {**super().sizes, "G": width, "Y": 4 * width, "O": 2 * width, "Z": 3 * width, "J": 128 + width}

@@ -13,5 +13,5 @@ RULES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "gru": "( 1 − z ) ⊙ n + z ⊙ h , [ r , z ] = σ ( x + y ) , n = tanh ( x_n + r ⊙ y_n )",
     "linear_beside": _beside,
 }
-# Ops of which a number depends on all rows of their tables: a page that works it out needs these whole.
+# Ops of whose tables each column of a result reads a row: a page that works out any number needs them whole.
 WHOLE_TABLES = frozenset({"linear_beside"})

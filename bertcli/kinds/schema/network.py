@@ -1,9 +1,9 @@
 """The heads of GLiNER2 (Zaratiana et al. 2025): the scores of spans for types of entities, and those of candidates.
 
 A text stands behind a task and its types, each behind a mark: `( [P] entities ( [E] person [E] city ) ) [SEP_TEXT] …`.
-Where the network structures a text, it makes a query of a type for each instance of the structure, in the order of a
-GRU's steps; entities have the query of the first instance. The number of instances is a head of its own: if it is 0,
-there are no entities.
+The library also fills structures of several fields: then a type has a query for each instance of the structure, from
+the steps of a GRU. Entities have that of the first instance. A head of its own says how many instances there are: if
+there are 0, there are no entities.
 """
 
 from bertcli.engine.packing import batch_of_shapes

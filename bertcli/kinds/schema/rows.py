@@ -34,9 +34,9 @@ class SchemaRows(NamedTuple):
 def rows_of_pass(ids: Integers, offsets: Integers, task: int, label: int, separator: int, longest: int) -> SchemaRows:
     """Make the rows of a pass whose words are not known, such as a trace: every token counts as a word.
 
-    task, label, separator: the ids of the marks of a task and of a type, and that before the text. Where a sentence has
-    no task, or sentences have different numbers of types, the first token is both. Words are what follows the
-    separator, of a sentence without one all tokens.
+    task, label, separator: the ids of the marks of a task and of a type, and that before the text. A sentence's first
+    token stands for its task if it has none, and for its only type if sentences have none, or different numbers of
+    them. Words are what follows the separator; of a sentence without one, all tokens.
     """
     words, labels, tasks = list[Integers](), list[Integers](), list[int]()
     for first, last in pairwise(offsets.tolist()):

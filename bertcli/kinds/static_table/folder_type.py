@@ -1,5 +1,6 @@
-"""The type of a static model's folder: its first module is a StaticEmbedding, as modules.py has it of model2vec, too.
+"""The type of a static model's folder: its first module is a StaticEmbedding.
 
+folder/modules.py lists that module for a folder of model2vec, too, which has no modules.json.
 folder/folder_types.py finds it by the name `TYPE`. What is dear to import is imported when a folder is opened.
 """
 
