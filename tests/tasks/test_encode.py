@@ -247,3 +247,10 @@ def test_encode_does_not_replace_a_layer_after_the_network_by_a_mean(
         with pytest.raises(BertcliError, match=message):
             model.encode(["tea"])
     assert model.encode(["tea"], pooling="mean").shape == (1, 32)
+
+
+@pytest.mark.parametrize(("ending", "left_out"), [(".npy", True), (".safetensors", False)])
+def test_encode_says_where_scales_of_int8_are_left_out(ending: str, left_out: bool, tmp_path: Path) -> None:
+    ran = command("encode", "tea", "--dtype", "int8", "-o", tmp_path / f"v{ending}")
+    assert ran.status == 0
+    assert ("a .npy file holds one array, so the int8 scales are left out" in ran.err) == left_out

@@ -25,6 +25,7 @@ from bertcli.engine.pauses import between_batches
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text
 from bertcli.kinds.spans import finder
+from bertcli.kinds.spans import ops as spans_ops
 from bertcli.kinds.spans.finder import ScoredSpan, choose, word_windows
 from bertcli.model import Model
 from bertcli.tasks.registry import compute, spec
@@ -436,6 +437,26 @@ def test_gliner_is_traced_whole_with_names_for_its_steps(models: dict[str, Model
     assert {step["group"] for step in steps.values()} == {"Words and labels", "Spans"}
     assert steps["Words in context"]["macs"] > 0
     assert "o ⊙ tanh (c_t)" in steps["Words in context"]["formula"]
+
+
+def test_gliner_adds_its_tokens_to_a_tokenizer_that_makes_texts_lowercase(tmp_path: Path) -> None:
+    """As the library adds them: they are looked for before a text is made lowercase."""
+    model = bertcli.load(write_gliner(tmp_path / "model", "bert", tokenizer=False))
+    for text, pieces in (("<<ENT>> tea", ["<<ENT>>", "tea"]), ("<<ent>>", ["<", "<", "e", "##n", "##t", ">", ">"])):
+        (tokens,) = model.tokenizer.encode([text])
+        assert tokens.pieces == ["[CLS]", *pieces, "[SEP]"]
+
+
+def test_gliner_is_traced_in_one_piece_however_many_spans(models: dict[str, Model]) -> None:
+    """A pass computes spans a part at a time; each of the steps that a trace shows stands there once."""
+    batch, traced = [[5, 6, 7, 8] * 5], []
+    for most in (spans_ops.MOST_TOGETHER, 7):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(spans_ops, "MOST_TOGETHER", most)
+            with bertcli.trace(models["bert"]) as trace:
+                models["bert"].outputs(batch)
+        traced.append([step.path for step in trace.steps])
+    assert traced[0] == traced[1]
 
 
 def test_gliner_is_traced_with_labels_before_the_text(models: dict[str, Model], tmp_path: Path) -> None:

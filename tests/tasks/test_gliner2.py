@@ -155,6 +155,13 @@ def test_gliner2_reads_a_long_text_in_windows_as_parts_of_their_own(models: dict
             (alone,) = task.windows(part)
             assert alone.ids == window.ids
             np.testing.assert_allclose(task.logits([alone])[0], logits, rtol=0, atol=5e-6 * np.abs(logits).max())
+    # Without an overlap no entity reaches into the next window.
+    (item,) = task.window([Text(LONG)], 0).items
+    words = task.finder.words(LONG, item.tokens)
+    ends = [words[window.first + window.own - 1][1] for window in task.windows(item)]
+    (record,) = model.tag(LONG, labels=LABELS, threshold=0, nested=True, max_length=64, stride=0)
+    assert not [one for one in record["entities"] for end in ends if one["start"] < end < one["end"]]
+    assert {one["end"] for one in record["entities"]}.issuperset(ends)
     (record,) = model.tag(LONG, labels=LABELS, max_length=64)
     assert max(one["end"] for one in record["entities"]) > len(LONG) // 2
     assert not record["truncated"]
