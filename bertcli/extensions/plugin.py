@@ -2,7 +2,7 @@
 
 The house looks here only for a name that is none of its own, and for --help, info, doctor and the guide. A plugin that
 cannot be used is a warning of one line, and left out: it stops nothing that does not need it.
-That a plugin's kind fails to read a model is an error: kinds/read.py says it.
+But where a plugin's kind cannot read a model, that is an error: kinds/read.py raises it.
 """
 
 import logging

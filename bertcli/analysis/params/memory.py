@@ -76,7 +76,7 @@ def memory(model: LoadedModel, batch: int, sequence: int, dtype: str) -> Memory:
 
 
 class _WithDistances(Packed):
-    """A batch whose distances are its own when a watcher is set, too: bertcli keeps no others."""
+    """A batch that has, for a watcher too, only the distances between its own tokens: bertcli keeps no others."""
 
     @property
     def max_distance(self) -> int:

@@ -50,8 +50,10 @@ class SchemaCandidates(SchemaFinder):
 
     def _with_lost(self, text: str, tokens: Tokens) -> Tokens:
         of_text, _ = self.parted(text, tokens)
-        kept = self.windows(text, tokens)[0].own if of_text else 0
-        return replace(tokens, lost=sum(len(piece.ids) for piece in of_text[kept:]))
+        counts = [len(piece.ids) for piece in of_text]
+        # Only the first window is read.
+        kept = self._slices(counts)[0].stop if counts else 0
+        return replace(tokens, lost=sum(counts[kept:]))
 
     def cost(self, text: str, tokens: Tokens) -> int:
         """The tokens of the text and of the candidates."""
