@@ -88,6 +88,12 @@ class StoredVectors(NamedTuple):
         """Return self. Errors: BertcliError if these are not vectors of whole texts, or the first row is unreadable."""
         if ENDS in self.arrays:
             raise no_vectors(self.file, "holds a row for each token, not for each text")
+        names = {*self.arrays}
+        if self.name not in names and ({"indices", "indptr"} <= names or {"indices", "values"} <= names):
+            raise BertcliError(
+                f"{self.file} holds sparse vectors, and only files of dense ones are searched: "
+                "search the texts themselves (search --sparse -i TEXTS)."
+            )
         if self.name not in self.arrays:
             raise no_vectors(self.file, f"has no {self.name} but {quoted([*self.arrays])}")
         next(self.blocks(1), None)
