@@ -232,6 +232,15 @@ def several(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
         yield server
 
 
+def test_info_has_labels_only_of_models_that_have_labels(several: Running) -> None:
+    types = [one["model_type"] for one in several.given("/info")["models"]]
+    labels = {name: [*of_type["id2label"]] for one in types for name, of_type in one.items() if "id2label" in of_type}
+    assert labels["fill-mask"] == labels["answer"] == labels["tag"] == [], "the last is a GLiNER model"
+    assert len(labels["classifier"]) == 3
+    (tagger,) = (one["tag"]["id2label"] for one in types if one.get("tag", {}).get("id2label"))
+    assert "LABEL_0" not in tagger.values()
+
+
 LABELS = [f"label{number}" for number in range(100_000)]
 MASKS = "[MASK] " * 60
 EXPENSIVE = {

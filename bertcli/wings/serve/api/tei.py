@@ -323,7 +323,7 @@ def about(served: Served) -> ServedAbout:
 
 
 def _model_type(served: Served) -> dict[str, Any]:
-    """TEI's `model_type`: the type of model, with its pooling or its labels."""
+    """TEI's `model_type`: the type of model, with its pooling or its labels; none where a request names them."""
     use = served.main_use
     pooling = {
         "encode": "+".join(served.kind.pooling_or_default),
@@ -333,6 +333,7 @@ def _model_type(served: Served) -> dict[str, Any]:
     if use in pooling:
         return {"embedding": {"pooling": pooling[use]}}
     name = {"rank": "reranker", "classify": "classifier"}.get(use, use)
-    labels = {str(index): label for index, label in enumerate(served.model.config.labels)}
+    has_labels = use in ("rank", "classify", "tag") and "entities" not in served.uses
+    labels = {str(index): label for index, label in enumerate(served.model.config.labels if has_labels else ())}
     indices = {label: int(index) for index, label in labels.items()}
     return {name: {"id2label": labels, "label2id": indices}}
