@@ -48,7 +48,7 @@ class EngineChoice(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """The name that people know it by."""
         other = None if self.name == "numpy" else extensions.engine(self.name)
         return "NumPy" if other is None else other.title
 

@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import bertcli
 from bertcli import extensions
-from bertcli.cli.help import short, usage, whole
+from bertcli.cli.help import declaration, short, usage, whole
 from bertcli.cli.options import COMMON, CommonOptions, name_of, wrong
 from bertcli.cli.other_tools import answer, our_name
 from bertcli.cli.process import asked_to_end, leave_streams
@@ -29,7 +29,7 @@ from bertcli.extensions.declared import Command, CommandParts
 from bertcli.report.terminal import visible
 from bertcli.report.written import COMMAND
 from bertcli.tasks.options import declared, is_offered, types_of
-from bertcli.tasks.registry import TaskSpec, spec, specs
+from bertcli.tasks.registry import TaskSpec, specs
 
 # The groups of --help, in their order; one that a plugin names besides follows.
 GROUPS = ("Run", "Search", "Inspect", "Interpret", "Evaluate and deploy", "Guide")
@@ -66,13 +66,7 @@ def application(word: str = "") -> typer.Typer:
 
 def _named(word: str) -> TaskSpec | Command | None:
     """The command of this name; None if there is none, or the word is an option."""
-    if not word or word.startswith("-"):
-        return None
-    own = extensions.own_commands().get(word)
-    if own is not None:
-        return own
-    task = spec(word)
-    return extensions.command(word) if task is None else task
+    return None if not word or word.startswith("-") else declaration(word)
 
 
 def _listed() -> list[TaskSpec | Command]:

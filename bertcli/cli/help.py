@@ -117,7 +117,7 @@ def used(command: Any) -> list[Any]:
     for option in options:
         for name in (*option.opts, *option.secondary_opts):
             by_name[name] = option
-    declared = _declared(command.name)
+    declared = declaration(command.name)
     names = () if declared is None else declared.most_used
     if not names:  # of a plugin's task: its own options first
         options = [option for option in options if "-h" not in option.opts]
@@ -125,7 +125,7 @@ def used(command: Any) -> list[Any]:
     return [by_name[name] for name in names if name in by_name][:MOST_LINES]
 
 
-def _declared(name: str) -> Command | TaskSpec | None:
+def declaration(name: str) -> Command | TaskSpec | None:
     """The declaration of a command, or the spec of its task; None if there is none, as for the whole application."""
     return extensions.own_commands().get(name) or spec(name) or extensions.command(name)
 
@@ -242,6 +242,6 @@ def _short_text(command: str, name: str, text: str) -> str:
 
 def _brief_text(command: str, name: str, text: str) -> str:
     """The brief text that the command's declaration, or this file, has for an option or a command; else `text`."""
-    declared = _declared(command)
+    declared = declaration(command)
     own = {} if declared is None else declared.brief
     return own.get(name, BRIEF.get(name, text))

@@ -61,7 +61,7 @@ class FolderType:
         return ()
 
     def description(self, settings: Any) -> str:
-        """What a list of models says of the folder; empty: the classes that it names."""
+        """The words of a list of models for the folder; empty: the classes that it names."""
         return ""
 
     def open(self, network: Folder, settings: Any) -> Any:

@@ -46,7 +46,7 @@ class Subject:
 
     @cached_property
     def kind(self) -> "Kind | None":
-        """What the model gives; None if bertcli refuses its settings."""
+        """The kind of the model; None if bertcli refuses its settings."""
         try:
             return self.model.kind
         except BertcliError:

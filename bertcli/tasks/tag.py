@@ -189,7 +189,7 @@ def needs(options: TagOptions) -> Needs:
 
 
 # Labels of one's own, with which a model is asked whether it finds such entities.
-OF_TYPES = {"labels": ("person", "place")}
+OF_TYPES: Mapping[str, Any] = {"labels": ("person", "place")}
 SPEC = TaskSpec(
     TagOptions,
     reads=SINGLE_TEXTS,

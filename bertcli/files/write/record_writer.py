@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from bertcli.files.formats import RecordFormat, RowFormat, Stream, format_of, holds_records
+from bertcli.files.formats import RecordFormat, RowFormat, Stream, ending_of, format_of, holds_records
 from bertcli.files.write.print_records import print_records
 from bertcli.files.write.resumable_output import LINES, ResumableOutput
 from bertcli.report.documents import flat, names_of
@@ -56,7 +56,7 @@ def record_form(file: str, table: Table, own_ids: bool = True, errors: bool = Fa
     """Choose the form of records by the ending of a file's name; Markdown has the table that is printed."""
     if holds_records(file):
         return RecordForm(file)
-    return TableForm(file, table if file.endswith(".md") else table.in_files, own_ids, errors)
+    return TableForm(file, table if ending_of(file) == ".md" else table.in_files, own_ids, errors)
 
 
 def write_records(records: Iterable[Record], format: PrintFormat, file: str | None, table: Table) -> None:

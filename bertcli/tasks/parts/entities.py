@@ -101,7 +101,7 @@ class EntitiesTask(RecordTask):
 
     @cached_property
     def finder(self) -> EntityFinder:
-        """What finds the entities: the kind's."""
+        """The finder of entities, which the model's kind makes."""
         options = self.options
         asked = FinderOptions(
             self.labels, options.threshold, options.nested, options.multi_label, self.limit, options.stride

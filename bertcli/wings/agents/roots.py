@@ -57,7 +57,7 @@ class Roots:
         return Path(file).name
 
     def in_words(self, text: str) -> str:
-        """The same text, where the files in it are named as a client does."""
+        """Return a text in which files are named as a client names them."""
         for folder in self.folders:
             text = text.replace(f"{folder}{os.sep}", "")
         return text

@@ -13,7 +13,7 @@ from bertcli.tracing.dispatch import Array
 IDS, SEGMENTS, MASK = INPUTS = ("input_ids", "token_type_ids", "attention_mask")  # the names that every tool expects
 POSITIONS, ROWS, PLACES = ("position_ids", "token_rows", "padded_places")  # of packed graphs alone, see Graph
 BATCH, SEQUENCE, TOKENS = "batch", "sequence", "tokens"  # dimensions that may have any size
-FLOAT, INT32, INT64 = 1, 6, 7  # of onnx.TensorProto
+FLOAT, INT64 = 1, 7  # of onnx.TensorProto
 BLOCK = 32  # numbers with one scale, where matrices and tables are stored as int8
 StoredType = Literal["float32", "float16", "int8"]  # how weights are; they are always computed with as float32
 TRANSPOSED = ".T"  # ends the name of a parameter that is stored transposed

@@ -106,14 +106,14 @@ def _in_files(job: SearchJob, files: list[str]) -> None:
     if search.rerank is not None:
         reranker = LoadedModel.load(search.rerank, **job.model.fetching, engine=job.engine.engine)
     passages = Passages(model, names, search, replace(job.query, workers=job.query.workers or "auto"))
-    found = [*passages.hits(queries, reranker)]
+    of_queries = [*passages.hits(queries, reranker)]
     if search.files_with_matches:
-        records = [record for hits in found for record in files_of(hits, search.top_k)]
+        records = [record for hits in of_queries for record in files_of(hits, search.top_k)]
         write_results(records, job.output, NameTable(FILES.columns_without("line", "headings", "text"), ""))
         if not records:
             raise SystemExit(FAILED)  # as grep -l ends that finds nothing
         return
-    hits = [hit for of_query in found for hit in of_query]
+    hits = [hit for hits_of_query in of_queries for hit in hits_of_query]
     idf = passages.keywords.idf if job.output.is_table and shows_shades() else None
     absent = () if any(hit.chunk.headings for hit in hits) else ("headings",)
     lines = LineTable(

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,7 +150,10 @@ class Passages:
         ]
         blocks = results(self._comparison.task, Texts(texts, at_hand=True, count=len(texts)))
         if sys.stderr.isatty():
-            reached = lambda block: (block.progress.texts, block.progress.texts / len(texts))  # noqa: E731
+
+            def reached(block: Any) -> tuple[int, float]:
+                return block.progress.texts, block.progress.texts / len(texts)
+
             blocks = progress(blocks, "search", reached, "passages")
         parts: list[tuple[int, int, int]] = []  # a text's number, and the first and last character of a part of it
         rows = [self._comparison.no_rows]

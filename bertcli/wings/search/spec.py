@@ -41,10 +41,9 @@ class SearchOptions(Checked):
     Search among vectors (-i vectors.npy). The file records how its vectors were
     made, and the query is encoded in the same way; vectors of another model are
     refused. The settings of a .npy file are in FILE.npy.settings.json: keep both
-    together. For a part of a
-    text (encode --chunk) the hit has index, chunk, start and end.
-    For a model with a prompt for documents encode them with it (--prompt-name
-    document): a note says where stored vectors were made without it.
+    together. For a part of a text (encode --chunk) the hit has index, chunk, start
+    and end. For a model with a prompt for documents encode them with it
+    (--prompt-name document): a note says where stored vectors were made without it.
 
     The score is the cosine of the two vectors, or the similarity that the model's
     folder names (similarity_fn_name); every row is compared. With --hybrid it is

@@ -13,25 +13,22 @@ from bertcli.files.texts import Item, Text
 from bertcli.kinds.kind import Kind
 from bertcli.model import Model
 from bertcli.tasks.options import WindowOptions, declared
-from bertcli.tasks.registry import TaskSpec, Use, compute, find_use
+from bertcli.tasks.registry import TaskSpec, compute, find_use
 from bertcli.tasks.running.task import Task
+from bertcli.tasks.tag import OF_TYPES
 from bertcli.wings.serve.stream import Speed
 
 # About 128 tokens, from which the speed of the model is estimated.
 WARM_WORDS = " and so on" * 40
 # Tasks that are kept, each with other options.
 MOST_PLANS = 64
-# Options with which a model for entities of one's own is checked.
-LABELS: dict[str, Any] = {"labels": ("person", "place")}
 # Options of the command alone: the server decides these.
 NOT_OF_A_REQUEST = ("keep_going", "workers", "batch_tokens", "truncation")
 # Words for the purpose of a model, by its first use; other uses are their own word.
 PURPOSES = {"rank": "reranker", "late": "late interaction", "encode-sparse": "sparse vectors"}
 
 
-@cache
-def _use(name: str) -> tuple[TaskSpec, Use]:
-    return find_use(name)
+_use = cache(find_use)
 
 
 def spec_of_use(name: str) -> TaskSpec:
@@ -177,7 +174,7 @@ class Served:
         # In a pair the second text is the one that is cut, or read in windows.
         reads_pairs = use in ("rank", "late", "answer")
         text = Text("Which one?", long_text) if reads_pairs else Text(long_text)
-        task = self.plan(use, **(LABELS if "entities" in self.uses else {}))
+        task = self.plan(use, **(OF_TYPES if "entities" in self.uses else {}))
         window = task.window([text], 0)
         # The first time it reads the weights from the disk.
         task.compute(window)

@@ -61,8 +61,8 @@ class Evaluator(NamedTuple):
 
 def evaluator(task: str) -> Evaluator:
     """The evaluator of a task."""
-    found: Evaluator = import_module(f"{__package__}.{TASKS[task]}").EVALUATORS[task]
-    return found
+    of_file: dict[str, Evaluator] = import_module(f"{__package__}.{TASKS[task]}").EVALUATORS
+    return of_file[task]
 
 
 def evaluators() -> dict[str, Evaluator]:

@@ -440,9 +440,7 @@ def stacked(parts: Sequence[FigurePart], gap: float = PAD) -> FigurePart:
     return FigurePart(y - gap, shapes)
 
 
-def plot(
-    caption: str, shapes: Sequence[Markup], box: tuple[float, float, float, float], size: float, name: str
-) -> FigurePart:
+def plot(caption: str, shapes: Sequence[Markup], box: Box, size: float, name: str) -> FigurePart:
     """Shapes in units of their own, below a caption.
 
     box: left, top, width and height of what they take. size: of a unit in points. name: the class that `style` knows.

@@ -97,7 +97,7 @@ def evaluation_page(evaluation: Evaluation, title: str) -> str:
 
 
 def lead(record: Record) -> str:
-    """What the figures show and what not, in a few sentences."""
+    """Say in a few sentences what the figures show, and what they do not."""
     measured, neither = "Each figure is measured on these texts. ", "It does not show"
     if figure_with_interval(record) is not None:
         measured += "Its interval is the range in which the figure on all texts of this kind plausibly lies. "
