@@ -14,7 +14,8 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.encode import DenseOptions, EncodeOptions, EncodeSparseOptions
 from bertcli.tasks.options import ReadOptions, takes
 from bertcli.tasks.rank import RankOptions
-from bertcli.tasks.registry import TaskSpec, compute, own_specs, spec, spec_of
+from bertcli.tasks.registry import TaskSpec, own_specs, spec, spec_of
+from bertcli.tasks.request import Request, run
 from bertcli.tracing.dispatch import Array
 
 if TYPE_CHECKING:
@@ -131,11 +132,9 @@ class Model(LoadedModel):
 
     def _results(self, texts: Values, options: ReadOptions) -> Generator[Any, None, None]:
         """Run the task that the options belong to, and yield its results."""
-        from bertcli.tasks.running.run import results
-
         spec = spec_of(options)
         second = getattr(options, spec.reads.second) if spec.reads.second else None
-        return results(compute(spec).plan(self, options), from_values(texts, second))
+        return run(Request(spec, options, from_values(texts, second), lambda: self))
 
 
 def _method_of(spec: TaskSpec) -> Callable[..., "list[Record]"]:

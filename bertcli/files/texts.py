@@ -127,6 +127,11 @@ class Texts:
                 self.first_empty = self.first_empty or (index, text)
             yield text
 
+    def in_memory(self) -> "Texts":
+        """Read all texts, so that they can be read again."""
+        rows = list(self)
+        return Texts(rows, at_hand=True, count=len(rows))
+
     def is_empty(self, text: Text) -> bool:
         """True if there is nothing in a text but perhaps blanks."""
         return not text.text.strip()

@@ -38,14 +38,9 @@ V = TypeVar("V", bound="View")
 
 def begin(texts: InputOptions, output: OutputOptions) -> "Texts":
     """Open the texts of the options, and refuse an output that cannot be written before any work."""
-    from bertcli.files.texts import Texts
-
     source = read_texts(texts, output)
     output.check()
-    if not source.at_hand:
-        return source
-    rows = list(source)
-    return Texts(rows, at_hand=True, count=len(rows))
+    return source.in_memory() if source.at_hand else source
 
 
 def show_each(
@@ -190,16 +185,14 @@ def _drawing(work: Any, output: OutputOptions) -> Callable[..., str]:
 def _of_texts(spec: ViewSpec, texts: InputOptions, model: ModelOptions, options: Any, output: Any) -> None:
     source = begin(texts, output)
     if not spec.each:  # all are read before a model is opened
-        from bertcli.files.texts import Texts
-
-        rows = list(source)
-        source = Texts(rows, at_hand=True, count=len(rows))
+        source = source.in_memory()
     opened = open_model(model, spec.sample(options, texts.texts or ()))
     work = compute(spec)
     if spec.each:
         views = work.measure(opened, source, options)
         show_each(views, spec.name, source, output, partial(_drawing(work, output), model=opened.name))
         return
+    from bertcli.files.texts import Texts
     from bertcli.report.progress import counted
 
     seen = Texts(counted(source, spec.name, "texts", source.count))

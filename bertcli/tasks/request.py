@@ -1,0 +1,66 @@
+"""A request: a task with its options, on texts, by a model. `run` is the only way from one to its results.
+
+The command line, a method of `Model`, a server's route and an assistant's tool each make a `Request`. `begin` refuses,
+before any work, what cannot be done: sizes above the bounds of the door (limits.py), options that do not fit the model
+(the task's own `plan`).
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from bertcli.tasks.limits import NO_LIMITS, DoorLimits, check_items, check_options, check_texts
+from bertcli.tasks.options import ReadOptions
+from bertcli.tasks.registry import TaskSpec, compute
+
+if TYPE_CHECKING:
+    from bertcli.files.texts import Texts
+    from bertcli.loaded_model import LoadedModel
+    from bertcli.tasks.running.task import Task
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Request:
+    """What is asked of a model.
+
+    texts   not read yet
+    open    opens the model, or gives it if it is open; called once nothing else is to be refused
+    limits  the bounds of the door through which the request comes; where there are any, the texts are in memory
+    """
+
+    spec: TaskSpec
+    options: ReadOptions
+    texts: "Texts"
+    open: Callable[[], "LoadedModel"]
+    limits: DoorLimits = NO_LIMITS
+
+
+def begin(request: Request) -> "Task[Any]":
+    """Refuse what cannot be done, before any work, open the model, and make the task.
+
+    Errors: TooMuch; BertcliError for a missing head, options that do not fit the model, and texts that cannot be used.
+    """
+    limits = request.limits
+    texts = [] if limits is NO_LIMITS else list(request.texts)
+    check_texts(texts, limits)
+    check_options(given(request.options), texts, limits)
+    task = compute(request.spec).plan(request.open(), request.options)
+    if texts:
+        check_items(task, task.window(texts, 0).items, limits)
+    return task
+
+
+def run(request: Request) -> Generator[Any, None, None]:
+    """Yield the results of a request, a window of texts at a time, in input order. Errors: as `begin`'s."""
+    # Late: it brings NumPy, which --threads must precede.
+    from bertcli.tasks.running.run import results
+
+    if request.limits is not NO_LIMITS:
+        request = replace(request, texts=request.texts.in_memory())
+    return results(begin(request), request.texts)
+
+
+def given(options: ReadOptions) -> dict[str, Any]:
+    """The options that do not have their defaults, by their names."""
+    of_all = [(item.name, getattr(options, item.name), item.default) for item in fields(options)]
+    return {name: value for name, value, default in of_all if value != default}
