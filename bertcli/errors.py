@@ -157,6 +157,7 @@ NAMED_ELSEWHERE = {
     "encode_query": "encode(texts, prompt_name='query') puts a prompt of the model before each text",
     "extract_keywords": "it is called keywords",
     "get_sentence_embedding_dimension": "encode(text).shape has it",
+    "patch_pairs": "bertcli guide interpret has the mean of bertcli.patch over many pairs, in ten lines",
     "pipeline": "a model has the tasks as methods: bertcli.load(MODEL).classify(texts)",
     "predict": "classify labels texts, rank orders documents by a query",
     "rerank": "it is called rank",

@@ -97,8 +97,13 @@ def test_the_guide_names_each_extra_that_a_message_does() -> None:
 
 
 @pytest.mark.parametrize("code", CODE)
-def test_python_in_a_page_runs(code: str) -> None:
-    exec(compile(code, "page", "exec"), {})
+def test_python_in_a_page_runs_and_prints_what_its_comments_show(code: str) -> None:
+    with contextlib.redirect_stdout(io.StringIO()) as written:
+        exec(compile(code, "page", "exec"), {})
+    shown = " ".join(re.findall("^# (.*)$", code, re.MULTILINE)).split()
+    printed = written.getvalue().split()
+    assert len(shown) == len(printed)
+    assert [pair for pair in zip(shown, printed, strict=True) if not same(*pair)] == []
 
 
 def commands_in(text: str) -> Iterator[tuple[str, set[str]]]:

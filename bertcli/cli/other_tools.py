@@ -10,6 +10,7 @@ _FOLDER = "give -i a folder, or a quoted pattern: -i 'FOLDER/**/*.md'"
 _QUERY = "the query is the first argument, without an option"
 _SIZES = "other sizes stand in a config.json: --config FILE"
 _PROCESSOR = "models run on the processor"
+_PAIRS = "two texts are patched at a time; bertcli guide interpret has the mean over many pairs, in ten lines of Python"
 _NOTES = "notes are on standard error already; --debug shows where an error came from"
 
 # Of an option that a command does not have: the option that such a command has ("": any), and the answer.
@@ -38,6 +39,8 @@ MEANT_OPTIONS = {
     "--num-hidden-layers": ("--config", _SIZES),
     "--hidden-size": ("--config", _SIZES),
     "--layers": ("--config", _SIZES),
+    "-i": ("--foil", _PAIRS),
+    "--input": ("--foil", _PAIRS),
     "--query": ("--query-file", _QUERY),
     "-q": ("--query-file", _QUERY),
     "-r": ("--query-file", _FOLDER),

@@ -26,7 +26,6 @@ FIGURES: dict[str, list[Any]] = {
         "--direction",
         "both",
     ],
-    "patch-pairs": ["patch", "-i", DATA / "review_pairs.csv"],
     "probe": ["probe", "-i", DATA / "reviews.csv", "-m", SENTIMENT],
     "evaluate": ["evaluate", DATA / "reviews.csv", "--by", "about", "-m", SENTIMENT, "-m", SENTIMENT],
     "evaluate-vectors": ["evaluate", DATA / "triplets.jsonl", "--truncate-dim", "64,16", "--dtype", "int8,binary"],

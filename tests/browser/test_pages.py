@@ -82,7 +82,6 @@ PAGES: dict[str, list[str]] = {
     "heads": ["heads", "A warm film.", "--ablate"],
     "heads-rollout": ["heads", "A warm film.", "--rollout", "0"],
     "patch": ["patch", "She </script> poured hot [MASK].", "He poured <b> [MASK].", "--of", "heads"],
-    "patch-pairs": ["patch", "-i", str(DATA / "review_pairs.csv")],
     "probe": ["probe", "-i", str(DATA / "reviews.csv"), "-m", SENTIMENT],
     "evaluate": ["evaluate", str(DATA / "reviews.csv"), "--by", "about", "-m", SENTIMENT, "-m", SENTIMENT],
     "evaluate-vectors": ["evaluate", str(DATA / "triplets.jsonl"), "--truncate-dim", "64,16", "--dtype", "int8,binary"],

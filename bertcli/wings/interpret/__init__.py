@@ -4,7 +4,6 @@ command   make the command of a view from its spec (specs/), and print its resul
 examples  examples of the views for `bertcli info`: which of them can use a model, with texts that suit it
 labelled  the labelled texts that the view probe reads: their options, and how they are read from a file
 plots     charts with ticks on both axes, on pages and in figures
-pairs     the pairs of texts that the view patch reads from a file
 options   the options that several views share: maximum length (`CutOptions`) and the target (`TargetOptions`)
 registry  find the specs of the views (explain, lens, heads, patch, probe, diff), of which command.py makes commands
 """
@@ -57,7 +56,6 @@ WING = Extension(
             module="bertcli.wings.interpret.command",
             position=4,
             most_used=(
-                "-i",
                 "-m",
                 "--of",
                 "--direction",
@@ -72,7 +70,6 @@ WING = Extension(
                 "patch": "Activation patching: what carries the difference of two texts",
                 "--direction": "denoise: A's states into B; noise: B's into A; both",
                 "--of": "What is patched: layers, attention, heads, …",
-                "-i": "Many pairs, fields a and b: means with intervals",
             },
             other_words=("activation-patching", "causal-tracing"),
         ),
@@ -106,7 +103,7 @@ WING = Extension(
             other_words=("compare",),
         ),
     ),
-    names={name: f"bertcli.wings.interpret.compute.{name}" for name in (*VIEWS, "patch_pairs")},
+    names={name: f"bertcli.wings.interpret.compute.{name}" for name in VIEWS},
     examples="bertcli.wings.interpret.examples",
     topics=(Topic(Path(__file__).parent / "guide" / "interpret.md", 7, ("explain",)),),
     stands_on=("evaluate",),

@@ -105,18 +105,6 @@ class BothTexts:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BothTextsOrPairs:
-    """The two texts, or a file of many pairs."""
-
-    panel: ClassVar = "Input"
-    a: str | None = argument(None, "[A]", "The clean text: its result is explained.")
-    other_text: str | None = argument(None, "[B]", "The corrupted text: it differs from A, best by one word.")
-    input: str | None = option(
-        None, "FILE", "Many pairs of texts: .csv, .tsv, .jsonl or .parquet, with fields a and b.", "-i", "--input"
-    )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class OptionalTexts(SingleTexts):
     """Texts of a command that does without: it reads no pipe unasked."""
 
@@ -154,8 +142,7 @@ def groups_of(spec: ViewSpec) -> dict[str, Any]:
     common = {"options": spec.options}
     output = FigureOutput if spec.has_figure else PageOutput
     if spec.reads == "two texts":
-        texts = BothTextsOrPairs if spec.pairs else BothTexts
-        return {"texts": texts, "model": ModelOptions, **common, "output": output}
+        return {"texts": BothTexts, "model": ModelOptions, **common, "output": output}
     if spec.reads == "two models":
         return {"models": BothModels, "texts": OptionalTexts, **common, "output": output}
     if spec.reads == "labelled texts":
@@ -201,16 +188,11 @@ def _of_texts(spec: ViewSpec, texts: InputOptions, model: ModelOptions, options:
 
 def _of_two_texts(
     spec: ViewSpec,
-    texts: BothTexts | BothTextsOrPairs,
+    texts: BothTexts,
     model: ModelOptions,
     options: Any,
     output: OutputOptions,
 ) -> None:
-    if isinstance(texts, BothTextsOrPairs) and texts.input is not None:
-        _of_pairs(spec, texts, texts.input, model, options, output)
-        return
-    if texts.a is None or texts.other_text is None:
-        raise wrong("A B", "give two texts, or a file of pairs of texts (-i).")
     output.check()
     opened = open_model(model, spec.sample(options, [texts.a, texts.other_text]))
     work = compute(spec)
@@ -220,32 +202,6 @@ def _of_two_texts(
         return counted(rows, spec.name, "rows", len(rows))
 
     views = work.measure(opened, texts.a, replace(options, b=texts.other_text), output.is_page, counting)
-    show_document(views[0], output, lambda _: _drawing(work, output)(views, opened.name))
-
-
-def _of_pairs(
-    spec: ViewSpec,
-    texts: BothTextsOrPairs,
-    file: str,
-    model: ModelOptions,
-    options: Any,
-    output: OutputOptions,
-) -> None:
-    if texts.a is not None:
-        raise wrong("--input", "give two texts or --input, not both.")
-    output.check()
-    from bertcli.wings.interpret.pairs import read_pairs
-
-    pairs = read_pairs(file)
-    seen = [pair.a for pair in pairs] + [pair.b for pair in pairs]
-    opened = open_model(model, spec.sample(options, seen))
-    work = compute(spec, pairs=True)
-    from bertcli.report.progress import counted
-
-    def counting(rows: Sequence[Any]) -> Iterable[Any]:
-        return counted(rows, spec.name, "pairs", len(rows))
-
-    views = work.measure(opened, pairs, options, output.is_page, counting)
     show_document(views[0], output, lambda _: _drawing(work, output)(views, opened.name))
 
 

@@ -32,7 +32,6 @@ class ViewSpec:
 
     options: a dataclass, whose docstring is the help. sample: gives the bundled model for options and texts, if the
     command names none. each: a result for each text, not one for all. takes_classifier: reads a file of `probe -o`.
-    pairs: also reads a file of many pairs of texts (-i); its work is in a file of its own (patch_pairs.py).
     has_figure: its plots can be written as a figure (.svg).
     panel, position: where --help lists the command, and its rank there.
     """
@@ -42,7 +41,6 @@ class ViewSpec:
     sample: Callable[[Any, Sequence[str]], str] = _for_masks
     each: bool = False
     takes_classifier: bool = False
-    pairs: bool = False
     has_figure: bool = False
     panel: str = "Interpret"
     position: int = 0
@@ -82,12 +80,9 @@ def _spec_in(module: str) -> ViewSpec | None:
     return getattr(import_module(f"{__package__}.specs.{module}"), "SPEC", None)
 
 
-def compute(spec: ViewSpec, pairs: bool = False) -> Any:
-    """Import the module in compute/ of a view; only then, since it imports NumPy, which --help does without.
-
-    pairs: that of many pairs of texts.
-    """
+def compute(spec: ViewSpec) -> Any:
+    """Import the module in compute/ of a view; only then, since it imports NumPy, which --help does without."""
     home = spec.options.__module__
     is_own = home.startswith(f"{__package__}.")
     module = f"{__package__}.compute.{spec.name}" if is_own else extensions.work_of("views", home)
-    return import_module(f"{module}_pairs" if pairs else module)
+    return import_module(module)

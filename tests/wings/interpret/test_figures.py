@@ -233,16 +233,6 @@ def test_patch_figure_has_a_map_for_each_direction(made: Made, tmp_path: Path) -
     assert maps == ["B with what A has there", "A with what B has there"]
 
 
-def test_patch_figure_of_many_pairs_has_the_means_and_their_intervals(tmp_path: Path) -> None:
-    command = ["patch", "-i", DATA / "review_pairs.csv", "--of", "heads"]
-    figure = drawn(tmp_path, *command, again=False)
-    found = record(*command)
-    for effects, lows, highs in zip(*(found[name]["heads"] for name in ("effects", "low", "high")), strict=True):
-        for effect, low, high in zip(effects, lows, highs, strict=True):
-            assert f"{effect:+z.2f} [{low:z.2f}, {high:z.2f}]" in figure.words
-    assert "Means over 11 pairs, of one head at all tokens." in figure.words
-
-
 def test_probe_figure_has_the_intervals_and_the_confusions(tmp_path: Path) -> None:
     command = ["probe", "-i", DATA / "reviews.csv", "-m", "bert-mini-sentiment", "--layer", "2"]
     figure = drawn(tmp_path, *command, again=False)

@@ -242,6 +242,9 @@ def test_patch_command_counts_layers_and_heads_from_one(made: Made) -> None:
 @pytest.mark.any_kernel
 def test_patch_command_refuses_wrong_usage(made: Made) -> None:
     assert run("patch", "one text").status == 2
+    many = run("patch", "-i", "pairs.csv")
+    assert many.status == 2
+    assert "bertcli guide interpret has the mean over many pairs" in " ".join(many.err.replace("│", "").split())
     assert run("patch", "one text", "another", "third").status == 2
     assert run("patch", "a", "b", "--of", "neurons").status == 2
     found = run("patch", "-m", made(head="mlm", seed=402, tokenizer="both"), "the [MASK]", "the [MASK]")

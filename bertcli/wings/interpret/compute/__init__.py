@@ -2,7 +2,6 @@
 
 attention      `heads --layer`: one head's attention weights
 diff           `bertcli diff`: compare two models on the same text step by step, and find the first step that differs
-effects        the effects of patching as a table, layers by tokens or heads
 explain        occlusion: a result without each word
 heads          `bertcli heads`
 heads_figure   the pictures of attention weights in its figure
@@ -10,7 +9,7 @@ layer_states   every layer's states of labelled texts or words, pooled, as the i
 lens           the logit lens (nostalgebraist 2020)
 parts          PartWatcher: read or overwrite the states, attention and feed-forward outputs of a pass while it runs
 patch          activation patching: which layer and token carry the difference between the results of two texts
-patch_pairs    the mean of patch over many pairs of texts, with intervals
+patch_result   its result: the table of effects, layers by tokens or heads
 probe          linear probes: predict your labels from each layer's states (Alain and Bengio 2016, arXiv 1610.01644)
 probe_figures  figures of a layer's probes: means over the folds, with 95 % intervals by Student's t over them
 probe_folds    cross-validation of probes: folds of the items, C chosen on one fold, each fold predicted by the others

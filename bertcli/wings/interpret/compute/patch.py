@@ -7,13 +7,12 @@ a layer at one token, the output of attention or feed-forward there, or an atten
 
 m is the result that `explain` measures, too. That is "denoise"; "noise" runs A with an activation of B, and measures
 how much of the result this one activation can spoil. Vig et al. 2020 (arXiv 2004.12265), Meng et al. 2022 (arXiv
-2202.05262), Zhang and Nanda 2024 (arXiv 2309.16042). The mean over many pairs of texts is in patch_pairs.py.
+2202.05262), Zhang and Nanda 2024 (arXiv 2309.16042). The table of effects is in patch_result.py.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from textwrap import shorten
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ import numpy as np
 
 from bertcli.analysis.layers import layer_name
 from bertcli.analysis.texts import partners, tokens_of
-from bertcli.errors import BertcliError, number_of
+from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.page import HEAT, Markup, element, maps, page, shaded, table
 from bertcli.report.shades import HeatMap, Mark, Shaded
@@ -33,8 +32,8 @@ from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.wings.evaluate.report.drawing import figure as figure_of
 from bertcli.wings.evaluate.report.drawing import heat_map, marked_words, sentence
-from bertcli.wings.interpret.compute.effects import DIRECTIONS, EffectGrid, nulls, runs_of
 from bertcli.wings.interpret.compute.parts import ATTENTION, FEED_FORWARD, HEADS, LAYERS, PATCHED_PLACES, PartWatcher
+from bertcli.wings.interpret.compute.patch_result import DIRECTIONS, Patch
 from bertcli.wings.interpret.compute.target import (
     Target,
     TokenizedText,
@@ -146,101 +145,6 @@ class Patching(NamedTuple):
 
 # --------------------------------------------------------------------------------------------------- the whole of it
 
-# What a token of b is, besides a special token or the mask, which are called by their pieces.
-BEFORE, DIFFERENT, BETWEEN, AFTER = "before", "different", "between", "after"
-
-
-class NoDifference(BertcliError):
-    """Two texts between which there is no difference to locate; `why` says it in a few words."""
-
-    def __init__(self, message: str, why: str) -> None:
-        super().__init__(message)
-        self.why = why
-
-
-@dataclass(frozen=True)
-class Patch(EffectGrid):
-    """The result of patching one activation: `of` is its name, as the option has it.
-
-    values: by direction the results [layer, token of b] or [layer, head]; NaN is not patched. pairs: positions in a and
-    b that belong together. tokens: those of a, and those of b. roles: what each token of b is: a special token, the
-    mask, or before, between, after or among the tokens that differ. meaning: the name of the result, for people.
-    """
-
-    a: str
-    b: str
-    target: str
-    meaning: str
-    value_a: float
-    value_b: float
-    pairs: tuple[tuple[int, int], ...]
-    tokens: tuple[Sequence[str], Sequence[str]]
-    roles: tuple[str, ...]
-    of: str
-    values: dict[str, Numbers]
-
-    @cached_property
-    def effects(self) -> dict[str, Numbers]:
-        """The effects by direction, in the shape of the values: shares of the difference between the two results."""
-        difference = self.value_a - self.value_b
-        effects = {}
-        for direction, values in self.values.items():
-            if direction == "denoise":
-                effects[direction] = (values - self.value_b) / difference
-            else:
-                effects[direction] = (values - self.value_a) / -difference
-        return effects
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The effects as a JSON record, null where nothing is patched; of both directions the second is "noise"."""
-        first, *second = [{self.of: nulls(effects)} for effects in self.effects.values()]
-        record = {name: self[name] for name in ("a", "b", "target", "value_a", "value_b")}
-        record["pairs"] = [*map(list, self.pairs)]
-        record["effects"] = first
-        if second:
-            record["noise"] = second[0]
-        return record
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of the values' columns: heads, or the tokens of b."""
-        if self.of == HEADS:
-            (values, *_) = self.values.values()
-            return [f"Head {1 + head}" for head in range(values.shape[1])]
-        return [f"{position} {piece}" for position, piece in enumerate(self.tokens[1])]
-
-    @property
-    def results(self) -> str:
-        """The line with the results of both texts."""
-        return f"{self.meaning}: {self.value_a:.4f} of A, {self.value_b:.4f} of B"
-
-    def line(self, direction: str, row: int, column: int) -> dict[str, Any]:
-        """One effect as a line of a .csv file."""
-        line = {"of": self.of, "direction": direction, "layer": self.layer(row)}
-        if self.of == HEADS:
-            line["head"] = 1 + column
-        else:
-            line |= {"position": column, "token": self.tokens[1][column]}
-        effect = self.effects[direction][row, column]
-        return {**line, "effect": None if np.isnan(effect) else float(effect)}
-
-    def below(self, turned: bool = False) -> list[str]:
-        """The lines below the table: both results, and how to read an effect."""
-        count_a, count_b = map(len, self.tokens)
-        lengths = []
-        if count_a != count_b:
-            shifted = sum(in_a != in_b for in_a, in_b in self.pairs)
-            lengths = [
-                f"A has {count_a} tokens and B {count_b}: positions are those of B; {number_of(shifted, 'token')} of A "
-                "stood at another one, and tokens without a partner are not patched."
-            ]
-        return [
-            *lengths,
-            f"{self.results[0].upper()}{self.results[1:]}.",
-            f"Effect: 0 nothing, 1 all of the difference ({runs_of(self.effects)}).",
-        ]
-
 
 @takes(PatchOptions)
 def patch(model: LoadedModel, a: str, options: PatchOptions) -> Patch:
@@ -264,7 +168,7 @@ def patches(
 ) -> list[Patch]:
     """Patch several activations as `patch` does one; `counting` wraps the loop over layers (progress).
 
-    Errors: NoDifference, a BertcliError, for texts that do not differ, and for results closer than LEAST_DIFFERENCE.
+    Errors: BertcliError for texts that do not differ, and for results closer than LEAST_DIFFERENCE.
     """
     expect_model(model)
     if not model.config.num_hidden_layers:
@@ -274,9 +178,7 @@ def patches(
     tokens_a = tokens_of(model, prepared(a), options.text_pair, limit)
     tokens_b = tokens_of(model, prepared(options.b), options.text_pair, limit)
     if (tokens_a.ids, tokens_a.segments) == (tokens_b.ids, tokens_b.segments):
-        raise NoDifference(
-            "The two texts have the same tokens, so there is no difference to locate.", "the same tokens in both texts"
-        )
+        raise BertcliError("The two texts have the same tokens, so there is no difference to locate.")
     sentence_a = sentence_of(model, tokens_a, a, options)
     if options.word is not None and options.foil is not None:
         result = logit_difference(model, options.word, options.foil)
@@ -288,14 +190,12 @@ def patches(
     clean = run_of(model, result, sentence_a)
     corrupted = run_of(model, result, sentence_b)
     if abs(clean.value - corrupted.value) < LEAST_DIFFERENCE:
-        raise NoDifference(
+        raise BertcliError(
             f"{result.meaning} is {clean.value:.4f} for the one text and {corrupted.value:.4f} for the other: less "
             f"than {LEAST_DIFFERENCE} apart, so there is no difference to locate. Choose another result "
-            "(--word, --label, --contrast).",
-            f"results less than {LEAST_DIFFERENCE} apart",
+            "(--word, --label, --contrast)."
         )
     pairs = _pairs(tokens_a, tokens_b)
-    roles = _roles(tokens_a, tokens_b, pairs, sentence_b.mask)
     pairs_of_b = [(in_b, in_a) for in_a, in_b in pairs]
     patchings = {
         "denoise": (Patching(model, result, corrupted, clean), pairs_of_b),
@@ -327,7 +227,6 @@ def patches(
             value_b=corrupted.value,
             pairs=tuple(pairs),
             tokens=(list(tokens_a.pieces), list(tokens_b.pieces)),
-            roles=roles,
             of=of,
             values={direction: np.array(grids[of, direction]) for direction in directions},
         )
@@ -340,28 +239,6 @@ def _pairs(a: Tokens, b: Tokens) -> list[tuple[int, int]]:
     if len(a.ids) == len(b.ids):
         return [(i, i) for i in range(len(a.ids))]
     return partners(a.pieces, b.pieces)
-
-
-def _roles(a: Tokens, b: Tokens, pairs: Pairs, mask: int | None) -> tuple[str, ...]:
-    """What each token of b is; a token without a partner differs, and so does the place of one that a alone has."""
-    equal = {in_b for in_a, in_b in pairs if a.pieces[in_a] == b.pieces[in_b]}
-    differing = [position for position in range(len(b.ids)) if position not in equal and position != mask]
-    alone_in_a = sorted({*range(len(a.ids))} - {in_a for in_a, _ in pairs})
-    # Where b lacks a token of a, the difference lies before the next token that both have.
-    edges = [next((in_b for in_a, in_b in pairs if in_a > alone), len(b.ids)) for alone in alone_in_a]
-    first = min([*differing, *edges], default=len(b.ids))
-    last = max([*differing, *(edge - 1 for edge in edges)], default=-1)
-    roles = []
-    for position, (piece, word) in enumerate(zip(b.pieces, b.words, strict=True)):
-        if position == mask or word is None:
-            roles.append(piece)
-        elif position in differing:
-            roles.append(DIFFERENT)
-        elif position < first:
-            roles.append(BEFORE)
-        else:
-            roles.append(BETWEEN if position <= last else AFTER)
-    return tuple(roles)
 
 
 def _note_tokens_alone(view: Patch) -> None:

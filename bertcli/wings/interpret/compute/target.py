@@ -143,17 +143,12 @@ def _log_odds(model: "LoadedModel", sentence: TokenizedText, label: str | None) 
     return Target(target, f"the log-odds of {target}", of, lambda odds: float(sigmoid(np.array(odds))))
 
 
-def is_one_piece(model: "LoadedModel", word: str) -> bool:
-    """True if a word is one piece of the vocabulary."""
-    pieces = model.tokenizer.pieces_of(word)
-    return len(pieces) == 1 and pieces[0] != model.tokenizer.special_id("unk")
-
-
 def id_of_word(model: "LoadedModel", word: str) -> int:
-    """The id of a word that is one piece. Errors: BertcliError for any other."""
-    if not is_one_piece(model, word):
+    """The id of a word that is one piece of the vocabulary. Errors: BertcliError for any other."""
+    pieces = model.tokenizer.pieces_of(word)
+    if len(pieces) != 1 or pieces[0] == model.tokenizer.special_id("unk"):
         raise BertcliError(f"{quoted(word)} is not one piece of the vocabulary: choose a word that is.")
-    return model.tokenizer.pieces_of(word)[0]
+    return pieces[0]
 
 
 def logit_difference(model: "LoadedModel", word: str, foil: str) -> Target:

@@ -1,4 +1,4 @@
-"""The view patch: its options, whose docstring is the help. Its work is in compute/patch.py and patch_pairs.py."""
+"""The view patch: its options, whose docstring is the help. Its work is in compute/patch.py."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
@@ -10,30 +10,7 @@ from bertcli.wings.interpret.registry import ViewSpec, sample_for
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PatchPairsOptions(TargetOptions):
-    """What is patched, and where the result is read: for one pair of texts, and for many."""
-
-    _: KW_ONLY
-    max_length: int | None = for_python(None, "Cut texts to N tokens. (default: the model's own limit)")
-    text_pair: str | None = option(None, "TEXT", "A second text to pair with both texts.", panel="Input")
-    of: Literal["layers", "attention", "feed-forward", "heads"] = option(
-        "layers", "KIND", "What is patched: layers (default), attention, feed-forward or heads."
-    )
-    foil: str | None = option(
-        None, "WORD", "With --word: the result is the logit difference, x_word - x_foil, at the mask."
-    )
-    direction: Literal["denoise", "noise", "both"] = option(
-        "denoise", "WAY", "denoise (default): B with what A has; noise: A with what B has; both."
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.foil is not None and self.word is None:
-            raise BertcliError("A foil (--foil) needs the word that it is compared with: add word (--word).")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PatchOptions(PatchPairsOptions):
+class PatchOptions(TargetOptions):
     """Activation patching: which layer and token carry the difference between two texts.
 
     bertcli patch "The [MASK] of Rome is old." "The [MASK] of Paris is old."
@@ -41,7 +18,6 @@ class PatchOptions(PatchPairsOptions):
     bertcli patch "I loved it." "I hated it." --direction both --format json
     bertcli patch "A hot [MASK]." "A cold [MASK]." --word tea --foil water
     bertcli patch "I loved it." "I hated it." -o patch.html
-    bertcli patch -i pairs.csv --of heads
 
     B, the corrupted text, runs again with one activation taken from A, the clean
     text. The effect is the share of the difference between the two results that
@@ -62,14 +38,26 @@ class PatchOptions(PatchPairsOptions):
     pieces, and those without a partner are not patched. A table too wide for the
     terminal is transposed. A .html file shows all four kinds of activations, a
     .svg file is a figure of the one of --of.
-
-    -i reads many pairs, fields a and b (or clean and corrupted); fields word, foil and
-    label say for each pair what --word, --foil and --label say for all. Effects are
-    means over the pairs with 95 % intervals: of heads; of positions, if all texts have
-    the same number of tokens; else of the tokens before, at and after the difference.
     """
 
     b: str = ""
+    _: KW_ONLY
+    max_length: int | None = for_python(None, "Cut texts to N tokens. (default: the model's own limit)")
+    text_pair: str | None = option(None, "TEXT", "A second text to pair with both texts.", panel="Input")
+    of: Literal["layers", "attention", "feed-forward", "heads"] = option(
+        "layers", "KIND", "What is patched: layers (default), attention, feed-forward or heads."
+    )
+    foil: str | None = option(
+        None, "WORD", "With --word: the result is the logit difference, x_word - x_foil, at the mask."
+    )
+    direction: Literal["denoise", "noise", "both"] = option(
+        "denoise", "WAY", "denoise (default): B with what A has; noise: A with what B has; both."
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.foil is not None and self.word is None:
+            raise BertcliError("A foil (--foil) needs the word that it is compared with: add word (--word).")
 
 
-SPEC = ViewSpec(PatchOptions, reads="two texts", pairs=True, sample=sample_for, has_figure=True, position=4)
+SPEC = ViewSpec(PatchOptions, reads="two texts", sample=sample_for, has_figure=True, position=4)

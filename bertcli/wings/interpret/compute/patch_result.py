@@ -1,53 +1,107 @@
-"""The effects of patching as a table, layers by tokens or heads: of one pair of texts, and means over many.
+"""The result of patching, and its table: the effects of activations, layers by tokens or heads.
 
 A table that is wider than the terminal is turned: tokens go down, and layers across.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from bertcli.analysis.layers import layer_name, state_name
+from bertcli.errors import number_of
 from bertcli.report.documents import Document, View, print_document
 from bertcli.report.shades import Shaded, fitting, print_shades, shows_shades
 from bertcli.report.terminal import Column, cell_count, folded, padded, terminal_width, visible
 from bertcli.tasks.running.batches import Numbers
-from bertcli.wings.interpret.compute.parts import LAYERS
+from bertcli.wings.interpret.compute.parts import HEADS, LAYERS
 
 DIRECTIONS = {"denoise": "B with what A has there", "noise": "A with what B has there"}
 
 
-class EffectGrid(View):
-    """Base of the results of patching. of: what is patched, as the option has it.
+@dataclass(frozen=True)
+class Patch(View):
+    """The result of patching one activation: `of` is its name, as the option has it.
 
-    A subclass has the effects by direction [layer, token or head], NaN where nothing is patched; names of the columns;
-    the lines below the table; and what a cell and a line of CSV say.
+    values: by direction the results [layer, token of b] or [layer, head]; NaN is not patched. pairs: positions in a and
+    b that belong together. tokens: those of a, and those of b. meaning: the name of the result, for people.
     """
 
+    a: str
+    b: str
+    target: str
+    meaning: str
+    value_a: float
+    value_b: float
+    pairs: tuple[tuple[int, int], ...]
+    tokens: tuple[Sequence[str], Sequence[str]]
     of: str
+    values: dict[str, Numbers]
+
+    @cached_property
+    def effects(self) -> dict[str, Numbers]:
+        """The effects by direction, in the shape of the values: shares of the difference between the two results."""
+        difference = self.value_a - self.value_b
+        effects = {}
+        for direction, values in self.values.items():
+            if direction == "denoise":
+                effects[direction] = (values - self.value_b) / difference
+            else:
+                effects[direction] = (values - self.value_a) / -difference
+        return effects
 
     @property
-    def effects(self) -> Mapping[str, Numbers]:
-        """The effects by direction [layer, column]; NaN is not patched."""
-        raise NotImplementedError
+    def record(self) -> dict[str, Any]:
+        """The effects as a JSON record, null where nothing is patched; of both directions the second is "noise"."""
+        first, *second = [{self.of: nulls(effects)} for effects in self.effects.values()]
+        record = {name: self[name] for name in ("a", "b", "target", "value_a", "value_b")}
+        record["pairs"] = [*map(list, self.pairs)]
+        record["effects"] = first
+        if second:
+            record["noise"] = second[0]
+        return record
 
     @property
-    def columns(self) -> Sequence[str]:
-        """The names of the effects' columns: tokens, or heads."""
-        raise NotImplementedError
+    def columns(self) -> list[str]:
+        """The names of the values' columns: heads, or the tokens of b."""
+        if self.of == HEADS:
+            (values, *_) = self.values.values()
+            return [f"Head {1 + head}" for head in range(values.shape[1])]
+        return [f"{position} {piece}" for position, piece in enumerate(self.tokens[1])]
 
-    def below(self, turned: bool = False) -> list[str]:
-        """The lines below the table, or below the turned one, whose cells are effects alone."""
-        raise NotImplementedError
+    @property
+    def results(self) -> str:
+        """The line with the results of both texts."""
+        return f"{self.meaning}: {self.value_a:.4f} of A, {self.value_b:.4f} of B"
 
     def line(self, direction: str, row: int, column: int) -> dict[str, Any]:
         """One effect as a line of a .csv file."""
-        raise NotImplementedError
+        line = {"of": self.of, "direction": direction, "layer": self.layer(row)}
+        if self.of == HEADS:
+            line["head"] = 1 + column
+        else:
+            line |= {"position": column, "token": self.tokens[1][column]}
+        effect = self.effects[direction][row, column]
+        return {**line, "effect": None if np.isnan(effect) else float(effect)}
 
-    def cell(self, direction: str, row: int, column: int) -> str:
-        """One effect in the table; "" where nothing is patched."""
-        return effect_cell(self.effects[direction][row, column])
+    def below(self) -> list[str]:
+        """The lines below the table: both results, and how to read an effect."""
+        count_a, count_b = map(len, self.tokens)
+        lengths = []
+        if count_a != count_b:
+            shifted = sum(in_a != in_b for in_a, in_b in self.pairs)
+            lengths = [
+                f"A has {count_a} tokens and B {count_b}: positions are those of B; {number_of(shifted, 'token')} of A "
+                "stood at another one, and tokens without a partner are not patched."
+            ]
+        runs = "; ".join(f"{name}: {DIRECTIONS[name]}" for name in self.effects)
+        return [
+            *lengths,
+            f"{self.results[0].upper()}{self.results[1:]}.",
+            f"Effect: 0 nothing, 1 all of the difference ({runs}).",
+        ]
 
     def layer(self, row: int) -> int:
         """The number of a row of effects: of states from 0 (the embeddings), of layers from 1."""
@@ -68,7 +122,7 @@ class EffectGrid(View):
         for direction, effects in self.effects.items():
             for row in range(len(effects)):
                 names = [self.row_name(row), direction] if both else [self.row_name(row)]
-                cells = [self.cell(direction, row, column) for column in range(len(self.columns))]
+                cells = [effect_cell(effects[row, column]) for column in range(len(self.columns))]
                 rows.append([*names, *cells])
                 lines += [self.line(direction, row, column) for column in range(len(self.columns))]
         return Document(columns, rows, self.below(), self.record, lines)
@@ -83,7 +137,7 @@ class EffectGrid(View):
         widths = [2 + max(cell_count(visible(cell)) for cell in column) for column in zip(*cells, strict=True)]
         if width is not None and sum(widths) > width:
             print_shades(self.turned(width))
-            below = self.below(turned=True)
+            below = self.below()
             if self.of == LAYERS:
                 below.insert(0, "Across: state 0 is the embeddings, state N what layer N gives.")
             print("", *(folded(visible(line), width) for line in below), sep="\n")
@@ -140,8 +194,3 @@ def effect_cell(effect: float) -> str:
 def nulls(values: Numbers) -> list[list[float | None]]:
     """Rows of numbers for JSON; None in place of NaN."""
     return [[None if np.isnan(value) else float(value) for value in row] for row in values]
-
-
-def runs_of(effects: Mapping[str, Numbers]) -> str:
-    """The directions of the effects in words, for the line that says how to read them."""
-    return "; ".join(f"{name}: {DIRECTIONS[name]}" for name in effects)
