@@ -3,7 +3,7 @@
 tasks/parts/entities.py makes records with it. Nothing is computed here.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from bertcli.engine.packing import Packed, Sentence
@@ -40,7 +40,13 @@ class LabelledSpan(NamedTuple):
 
 
 class EntityFinder(Protocol):
-    """Finds entities in texts, whose tokens are those of `tokens`. A window of a text is a sentence of a batch."""
+    """Finds entities in texts, whose tokens are those of `tokens`. A window of a text is a sentence of a batch.
+
+    labels_named   the label of entities for each way in which a request may name it
+    """
+
+    @property
+    def labels_named(self) -> Mapping[str, str]: ...
 
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
         """Tokenize texts."""

@@ -86,6 +86,8 @@ class TagOptions(WindowOptions):
             )
         if self.labels is not None and not labels_of(self):
             raise BertcliError('labels (--labels) names no type of entity: give some, as in "person, city".')
+        if only_of(self) == ():
+            raise BertcliError("only (--only) names no label: give some, as in PER,LOC, or leave it out to hide all.")
         if self.redact_with is not None and len(self.redact_with) > LONGEST_REPLACEMENT:
             raise BertcliError(
                 f"redact_with (--redact-with) has {len(self.redact_with):,} characters, which each entity would get: "
@@ -171,7 +173,15 @@ def examples(subject: Subject) -> Iterator[Example]:
 
 def labels_of(options: TagOptions) -> tuple[str, ...]:
     """List the options' types of entities, each once; a text is split at its commas."""
-    given: Any = options.labels or ()
+    return _names(options.labels or ())
+
+
+def only_of(options: TagOptions) -> tuple[str, ...] | None:
+    """List the labels whose entities are replaced, as `labels_of`; None: those of all."""
+    return None if options.only is None else _names(options.only)
+
+
+def _names(given: Any) -> tuple[str, ...]:
     words = separated(given) if isinstance(given, str) else [str(label).strip() for label in given]
     return tuple(dict.fromkeys(filter(None, words)))
 

@@ -7,7 +7,7 @@ The library chooses spans for each type by itself: so does `multi_label` here. W
 any type.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -80,6 +80,12 @@ class SchemaFinder(SpanFinder):
             if names.count(name) > 1:
                 raise BertcliError(f"The label {quoted(name)} occurs more than once: leave all but one out.")
         return types
+
+    @property
+    def labels_named(self) -> Mapping[str, str]:
+        """The name of each type, by itself and for the words with which it was given."""
+        given = zip(self.options.labels, self.types, strict=True)
+        return {type.name: type.name for type in self.types} | {label: type.name for label, type in given}
 
     @cached_property
     def prompt_of_labels(self) -> Prompt:

@@ -7,7 +7,7 @@ are chosen for the whole text at once, as the library chooses them in its part o
 
 import logging
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -94,6 +94,11 @@ class SpanFinder:
                 f"stride is {stride}, but a window of {limit} tokens has {self.room} of the text: "
                 f"choose 0 to {self.room - 1}."
             )
+
+    @property
+    def labels_named(self) -> Mapping[str, str]:
+        """Each label as it was given."""
+        return {label: label for label in self.options.labels}
 
     @cached_property
     def room(self) -> int:

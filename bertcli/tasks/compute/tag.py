@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.engine.pauses import check_wanted
-from bertcli.errors import BertcliError, quoted
+from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.parts.redact import Found, Redaction
+from bertcli.tasks.parts.redact import Found, Redaction, redaction_of
 from bertcli.tasks.parts.scores import softmax
 from bertcli.tasks.running.batches import Numbers, check_needs, logits_of_each
 from bertcli.tasks.running.task import Record, RecordTask
@@ -41,22 +41,10 @@ def plan(model: LoadedModel, options: TagOptions) -> RecordTask:
         raise BertcliError(refusal)
     check_needs(model, SPEC.needs(options))
     ignored = (options.ignore,) if isinstance(options.ignore, str) else tuple(options.ignore)
-    redaction = None
-    if options.redact:
-        only = (options.only,) if isinstance(options.only, str) else options.only
-        _check_only(model, only or ())
-        redaction = Redaction(options.redact_with, None if only is None else frozenset(only), options.threshold)
-    return _Tag(model, options.read_options, options.aggregation or "simple", ignored, options.stride, redaction)
-
-
-def _check_only(model: LoadedModel, only: Iterable[str]) -> None:
-    """Raise BertcliError for a label that the model does not have: its entities would silently stay in the text."""
     labels = [label for label in model.config.labels if label != "O"]
-    tags = dict.fromkeys(map(without_prefix, labels) if has_prefixes(labels) else labels)
-    for label in only:
-        if label not in tags:
-            known = ", ".join(map(quoted, tags))
-            raise BertcliError(f"{model.name} has no label {quoted(label)} (--only): choose from {known}.")
+    tags = [*map(without_prefix, labels)] if has_prefixes(labels) else labels
+    redaction = redaction_of(options, dict(zip(tags, tags, strict=True)), f"{model.name} has")
+    return _Tag(model, options.read_options, options.aggregation or "simple", ignored, options.stride, redaction)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,7 +14,7 @@ from bertcli.files.texts import Item, Text
 from bertcli.kinds.entities import EntityFinder, FinderOptions, LabelledSpan
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.module import parameters
-from bertcli.tasks.parts.redact import Found, Redaction
+from bertcli.tasks.parts.redact import Found, Redaction, redaction_of
 from bertcli.tasks.running.batches import check_finite, heads_of, hidden_states, in_micro_batches
 from bertcli.tasks.running.task import Record, RecordTask, length_limit
 from bertcli.tasks.tag import SPEC, TagOptions, labels_of
@@ -54,11 +54,7 @@ def window_limit(model: LoadedModel, max_length: int | None) -> int:
 
 def plan_entities(model: LoadedModel, options: TagOptions) -> "EntitiesTask":
     """Make the task. Errors: BertcliError for a model without a finder, and labels and windows that cannot be."""
-    redaction = None
-    if options.redact:
-        only = (options.only,) if isinstance(options.only, str) else options.only
-        redaction = Redaction(options.redact_with, None if only is None else frozenset(only))
-    return EntitiesTask(model, options.read_options, options, redaction)
+    return EntitiesTask(model, options.read_options, options)
 
 
 def first_window(model: LoadedModel, text: str, labels: Iterable[str]) -> tuple[Sentence, tuple[str, ...]]:
@@ -87,12 +83,11 @@ class EntitiesTask(RecordTask):
     """Entities of the types in `options`."""
 
     options: TagOptions
-    redaction: Redaction | None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         # Made now, so that labels and windows that cannot be are an error before any work.
-        _ = self.finder
+        _ = self.redaction
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -107,6 +102,12 @@ class EntitiesTask(RecordTask):
             self.labels, options.threshold, options.nested, options.multi_label, self.limit, options.stride
         )
         return self.model.kind.entity_finder(self.model, asked)
+
+    @cached_property
+    def redaction(self) -> Redaction | None:
+        """What is replaced; None without --redact. The finder leaves out what scores too little."""
+        redaction = redaction_of(self.options, self.finder.labels_named, "labels (--labels) name")
+        return None if redaction is None else redaction._replace(threshold=None)
 
     @cached_property
     def limit(self) -> int:

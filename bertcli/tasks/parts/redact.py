@@ -3,11 +3,12 @@
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError, quoted
+from bertcli.tasks.tag import TagOptions, only_of
 from bertcli.tokens.words import is_unspaced
 
 # Characters of a redacted text: ten times those of the longest text that is taken.
@@ -79,6 +80,23 @@ class Redaction(NamedTuple):
     def _chosen(self, entity: Found) -> bool:
         is_chosen = entity.label != "O" if self.only is None else entity.label in self.only
         return is_chosen and entity.score >= (self.threshold or 0.0)
+
+
+def redaction_of(options: TagOptions, names: Mapping[str, str], whose: str) -> Redaction | None:
+    """What a request asks to replace; None without --redact.
+
+    names: the label of entities for each name that --only may give. whose: begins the message, as "the model has".
+    Errors: BertcliError for another name, with which the entities that were meant would stay in the text.
+    """
+    if not options.redact:
+        return None
+    only = only_of(options)
+    for name in only or ():
+        if name not in names:
+            known = ", ".join(map(quoted, dict.fromkeys(names.values())))
+            raise BertcliError(f"{whose} no label {quoted(name)} (--only): choose from {known}.")
+    labels = None if only is None else frozenset(names[name] for name in only)
+    return Redaction(options.redact_with, labels, options.threshold)
 
 
 def whole_words(text: str, words: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
