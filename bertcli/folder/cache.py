@@ -5,6 +5,7 @@ Hub client, so a cached model needs neither its import nor the network.
 """
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ from bertcli.folder.adapter import CONFIG_FILE
 from bertcli.folder.files import ADAPTER_FILES, INDEX_ENDING, SINGLE_FILE, Folder, shard_names, weights_file
 from bertcli.folder.folder_types import PLAIN
 from bertcli.folder.layout import Layout
+
+COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # a hash of Git
 
 
 def cache_folder(cache_dir: str | Path | None = None) -> Path:
@@ -36,7 +39,11 @@ def snapshot(cache: Path, repo: str, revision: str) -> Path | None:
     """Find the cached folder of a revision, complete or not; None if there is none."""
     storage = repo_folder(cache, repo)
     ref = storage / "refs" / revision
-    folder = storage / "snapshots" / (ref.read_text(encoding="ascii").strip() if ref.is_file() else revision)
+    if ref.is_file():
+        revision = ref.read_text(encoding="ascii", errors="replace").strip()
+        if not COMMIT.fullmatch(revision):
+            return None
+    folder = storage / "snapshots" / revision
     return folder if folder.is_dir() else None
 
 

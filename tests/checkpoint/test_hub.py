@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from threading import Timer
 from typing import IO, Any
@@ -23,7 +24,7 @@ from helpers.checkpoints import Dense, Sentence, make
 from helpers.deadlines import SECONDS
 from helpers.gliner import write_gliner
 from helpers.gliner2 import write_gliner2
-from helpers.hub_server import Hub, commit_of, load_files
+from helpers.hub_server import Faults, Hub, commit_of, load_files
 from helpers.late_folders import write_late
 from helpers.opened_folders import sentence_of
 from helpers.rerankers import PUBLISHED, write_reranker
@@ -34,7 +35,7 @@ import bertcli
 from bertcli.analysis import info
 from bertcli.errors import BertcliError
 from bertcli.folder import hub as hub_module
-from bertcli.folder.cache import cache_folder, missing
+from bertcli.folder.cache import cache_folder, cached, missing
 from bertcli.folder.files import Folder
 from bertcli.folder.hub import find_model, sample
 from bertcli.weights.tensors import open_tensors
@@ -579,6 +580,109 @@ def test_a_cache_that_cannot_be_written(start: Start, tmp_path: Path) -> None:
     error = start().error(cache_dir=str(tmp_path / "file" / "cache"))
     assert f"{MODEL} cannot be written to the cache" in error
     assert error.endswith("Not a directory.")
+
+
+# ------------------------------------------------------------------------------------------- what a Hub may not say
+
+COMMIT_HEADER, ETAG, LINKED_ETAG, LINKED_SIZE = "X-Repo-Commit", "ETag", "X-Linked-Etag", "X-Linked-Size"
+# All that an answer holds, with hostile values, and what is said then.
+HOSTILE: list[tuple[str, dict[str, Any], str]] = [
+    ("described", {"sha": "/any/path"}, "has the commit '/any/path', which is no hash: check HF_ENDPOINT"),
+    ("described", {"sha": "../../x"}, "has the commit '../../x', which is no hash"),
+    ("described", {"sha": "main"}, "has the commit 'main', which is no hash"),
+    ("described", {"sha": "0" * 39}, "which is no hash"),
+    ("described", {"sha": "A" * 40}, "which is no hash"),
+    ("described", {"sha": None}, "has the commit null, which is no hash"),
+    ("described", {"sha": ["0" * 40]}, "which is no hash"),
+    ("described", {"siblings": None}, "on the Hub has no config.json"),
+    ("described", {"siblings": [{"rfilename": "../../config.json"}]}, "on the Hub has no config.json"),
+    ("described", {"siblings": [{"rfilename": "/config.json"}]}, "on the Hub has no config.json"),
+    ("described", {"siblings": [{}]}, "could not be fetched from"),
+    ("described", {"siblings": 7}, "could not be fetched from"),
+    ("headers", {COMMIT_HEADER: "/any/path"}, "has a file of the commit '/any/path', which is not the one asked for"),
+    ("headers", {COMMIT_HEADER: "../../../x"}, "has a file of the commit '../../../x', which is not the one"),
+    ("headers", {COMMIT_HEADER: "0" * 40}, f"has a file of the commit '{'0' * 40}', which is not the one asked for"),
+    ("headers", {ETAG: '"../../../../x"'}, "has a file with the ETag '../../../../x', which is no name"),
+    ("headers", {ETAG: 'W/"/any/path"'}, "has a file with the ETag '/any/path', which is no name"),
+    ("headers", {ETAG: "W/.."}, "has a file with the ETag '..', which is no name"),
+    ("headers", {ETAG: "e" * 300}, "which is no name"),
+    ("headers", {LINKED_ETAG: "../../../x"}, "has a file with the ETag '../../../x', which is no name"),
+    ("headers", {LINKED_SIZE: "1"}, "arrived from"),
+    ("headers", {LINKED_SIZE: "-1"}, "arrived from"),
+    ("headers", {"Location": "file:///etc/passwd"}, "could not be fetched from"),
+    ("headers", {"Location": "http://127.0.0.1:9/x"}, "cannot be reached"),
+    ("digest", {"": "0" * 64}, "with other bytes than announced (SHA-256) and was discarded: try again."),
+    ("digest", {"": "../../x"}, "with other bytes than announced (SHA-256) and was discarded: try again."),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def one_process(repos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Hub, Process]]:
+    """A Hub and a process that asks it, for all hostile answers."""
+    home = tmp_path_factory.mktemp("hostile")
+    with Hub(repos) as server, (home / "stderr").open("w+b") as stderr:
+        process = Process(home, server.url, stderr)
+        yield server, process
+        process.close()
+        stderr.seek(0)
+        assert stderr.read() == b""
+
+
+@pytest.mark.parametrize(("where", "values", "why"), HOSTILE)
+def test_nothing_that_a_hub_says_leaves_the_cache(
+    where: str, values: dict[str, Any], why: str, one_process: tuple[Hub, Process], tmp_path: Path
+) -> None:
+    hub, process = one_process
+    hub.faults = Faults(**{where: values.get("", values)})
+    cache = tmp_path / "deep" / "cache"
+    error = process.error(cache_dir=str(cache))
+    assert why in error
+    assert len(error) < 400
+    assert {path for path in tmp_path.rglob("*") if not path.is_relative_to(cache)} <= {cache.parent}
+    assert not list(cache.glob("models--*/refs/*"))
+    assert not list(cache.glob("models--*/snapshots/*/model.safetensors"))
+    assert COMMIT_HEADER not in values or not list(cache.glob("models--*/.no_exist/*"))
+    assert "is not in the cache" in process.error(cache_dir=str(cache), offline=True)
+    hub.faults = Faults()
+    assert open_tensors(Folder(process.folder(cache_dir=str(cache))))
+
+
+def test_a_redirect_in_a_circle_ends(one_process: tuple[Hub, Process], tmp_path: Path) -> None:
+    hub, process = one_process
+    commit = commit_of(hub.repos[MODEL])
+    hub.faults = Faults(headers={"Location": f"{hub.url}/{MODEL}/resolve/{commit}/model.safetensors"})
+    assert f"{MODEL} could not be fetched from {hub.url} (" in process.error(cache_dir=str(tmp_path))
+    hub.faults = Faults()
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_other_bytes_than_those_announced_are_not_used(
+    name: str, one_process: tuple[Hub, Process], tmp_path: Path
+) -> None:
+    """Of a file in Git the ETag is no SHA-256 of its bytes; where a Hub announces one, it is compared."""
+    hub, process = one_process
+    data = hub.repos[MODEL][name]
+    hub.faults = Faults(other={name: data[:-1] + bytes([data[-1] ^ 1])})
+    if name == "config.json":
+        hub.faults.headers = {ETAG: f'"{sha256(data).hexdigest()}"', LINKED_ETAG: f'"{sha256(data).hexdigest()}"'}
+    cache = tmp_path / "cache"
+    error = process.error(cache_dir=str(cache))
+    assert f"{name} of {MODEL} arrived from {hub.url} with other bytes than announced (SHA-256)" in error
+    assert not list(cache.rglob(name))
+    assert not [path for path in cache.rglob("blobs/*") if path.name == sha256(data).hexdigest()]
+    hub.faults = Faults()
+    assert (process.folder(cache_dir=str(cache)) / name).read_bytes() == data
+
+
+def test_a_reference_in_the_cache_that_is_no_commit_leads_nowhere(tmp_path: Path) -> None:
+    make(tmp_path / "elsewhere")
+    for number, text in enumerate(("../../../elsewhere", str(tmp_path / "elsewhere"), "\xff", "")):
+        (tmp_path / f"models--a--{number}" / "refs").mkdir(parents=True)
+        (tmp_path / f"models--a--{number}" / "snapshots").mkdir()
+        (tmp_path / f"models--a--{number}" / "refs" / "main").write_bytes(text.encode("latin-1"))
+        with pytest.raises(BertcliError, match="is not in the cache"):
+            find_model(f"a/{number}", cache_dir=tmp_path, offline=True)
+    assert [*cached(tmp_path)] == []
 
 
 # ----------------------------------------------------------------------------------------------- without a network

@@ -30,6 +30,10 @@ class Faults:
     cuts: int = 1000  # so many times, then no more
     short: dict[str, int] = field(default_factory=dict)  # file -> so many bytes fewer come than HEAD announced
     delay: float = 0.0  # seconds before every answer
+    described: dict[str, Any] = field(default_factory=dict)  # in place of what model info says
+    headers: dict[str, str] = field(default_factory=dict)  # in place of those of files, and beside them
+    digest: str | None = None  # announced for large files, in model info
+    other: dict[str, bytes] = field(default_factory=dict)  # file -> the bytes that come in place of its own
 
 
 @dataclass(frozen=True)
@@ -140,6 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def _describe(self, match: re.Match[str], sizes: bool) -> None:
+        faults = self.hub.faults
         repo, revision, tree = match.groups()
         files = self._files(repo, revision or (tree or "main").split("/")[0])
         if files is None:
@@ -151,10 +156,15 @@ class _Handler(BaseHTTPRequestHandler):
             for name, told in listed.items()
         ]
         if not tree:
+            pointer = {"pointerSize": 134}
             siblings = [
                 {"rfilename": name}
                 | (told if sizes else {})
-                | ({"lfs": {"sha256": beside[name]}} if sizes and name in beside else {})
+                | (
+                    {"lfs": told | {"sha256": faults.digest or beside[name]} | pointer}
+                    if name in beside and sizes
+                    else {}
+                )
                 for name, told in listed.items()
             ]
             answer = {
@@ -165,16 +175,16 @@ class _Handler(BaseHTTPRequestHandler):
                 "tags": [],
                 "downloads": 0,
                 "siblings": siblings,
-            }
+            } | faults.described
         self._send(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})
 
     def _resolve(self, repo: str, revision: str, name: str) -> None:
-        files = self._files(repo, revision)
+        files, told = self._files(repo, revision), self.hub.faults.headers
         if files is None:
             return
         commit = commit_of(files)
         if name not in files:
-            self._error(404, "EntryNotFound", {"X-Repo-Commit": commit})
+            self._error(404, "EntryNotFound", {"X-Repo-Commit": commit} | told)
             return
         data = files[name]
         headers = {
@@ -186,13 +196,14 @@ class _Handler(BaseHTTPRequestHandler):
                 "X-Linked-Size": str(len(data)),
                 "X-Linked-Etag": f'"{sha256(data).hexdigest()}"',
             }
-            self._send(302, b"", headers | {"Location": f"{self.hub.storage}/large/{commit}/{name}"})
+            self._send(302, b"", headers | {"Location": f"{self.hub.storage}/large/{commit}/{name}"} | told)
         else:
-            self._send_file(name, data, headers)
+            self._send_file(name, data, headers | told)
 
     def _send_file(self, name: str, data: bytes, headers: dict[str, str]) -> None:
         faults, status, start = self.hub.faults, 200, 0
         if self.command == "GET":
+            data = faults.other.get(name, data)
             data = data[: len(data) - faults.short.get(name, 0)]
             if asked := re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or ""):
                 status, start = 206, int(asked[1])
