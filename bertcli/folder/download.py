@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from huggingface_hub import constants, errors  # the package itself prints what goes wrong in a lazy import
+# Modules first: the package itself prints what goes wrong in a lazy import.
+from huggingface_hub import constants, errors, get_session
 from huggingface_hub.file_download import hf_hub_download
 from huggingface_hub.hf_api import HfApi
-from huggingface_hub.utils import get_session
 from huggingface_hub.utils.logging import get_verbosity, set_verbosity
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 

@@ -149,14 +149,14 @@ class _Handler(BaseHTTPRequestHandler):
         files = self._files(repo, revision or (tree or "main").split("/")[0])
         if files is None:
             return
-        listed = {name: {"size": len(data)} for name, data in files.items()}
+        listed: dict[str, dict[str, int | str]] = {name: {"size": len(data)} for name, data in files.items()}
         beside = {name: sha256(files[name]).hexdigest() for name in files if name.endswith(LARGE)}
         answer: Any = [
             {"type": "file", "path": name} | told | ({"lfs": {"oid": beside[name]}} if name in beside else {})
             for name, told in listed.items()
         ]
         if not tree:
-            pointer = {"pointerSize": 134}
+            pointer: dict[str, int | str] = {"pointerSize": 134}
             siblings = [
                 {"rfilename": name}
                 | (told if sizes else {})
