@@ -10,6 +10,8 @@ from typing import Any, ParamSpec, TypeVar, get_args
 
 P = ParamSpec("P")
 R = TypeVar("R")
+# Characters of a name that may be a misspelt one: comparing longer ones takes seconds.
+LONGEST_COMPARED = 200
 
 
 class BertcliError(Exception):
@@ -72,7 +74,9 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     from difflib import get_close_matches  # only for mistakes
 
     names = [*choices]
-    close = [choice for choice in names if name.endswith(f"-{choice}")] or get_close_matches(name, names, cutoff=0.75)
+    close = [choice for choice in names if name.endswith(f"-{choice}")]
+    if not close and len(name) <= LONGEST_COMPARED:
+        close = get_close_matches(name, names, cutoff=0.75)
     return f"Did you mean {' or '.join(close)}?" if close else f"Choose from {', '.join(names)}."
 
 

@@ -40,6 +40,8 @@ ERROR_TYPES = {
 }
 # Errors of the event loop in the log, each once.
 MOST_ERRORS_LOGGED = 100
+# Characters of the header X-Truncated: proxies take heads of 4,096 bytes.
+LONGEST_HEADER = 1000
 # Characters of a path in the log.
 LOGGED_PATH = 200
 SHUTTING_DOWN = Refusal(503, "The server is shutting down: send the request again later.", code="draining")
@@ -52,6 +54,14 @@ def joined(chunks: list[bytes]) -> bytes:
     body = b"".join(chunks)
     chunks.clear()
     return body
+
+
+def listed(indices: Sequence[int]) -> str:
+    """List numbers with commas for a header, and "..." in place of those that it has no room for."""
+    text = ",".join(map(str, indices))
+    if len(text) <= LONGEST_HEADER:
+        return text
+    return f"{text[:LONGEST_HEADER].rpartition(',')[0]},..."
 
 
 class Server(Service):
@@ -157,7 +167,7 @@ class Server(Service):
         headers: dict[str, str] = {}
         cuts = exchange.cuts
         if cuts:
-            headers["X-Truncated"] = ",".join(str(cut["index"]) for cut in cuts)
+            headers["X-Truncated"] = listed([cut["index"] for cut in cuts])
             if isinstance(answer, dict):
                 answer = {**answer, "truncated": cuts}
         exchange.keep(answer)
@@ -183,7 +193,9 @@ class Server(Service):
         headers = exchange.request.headers
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         encoding = headers.get("content-encoding", "identity").lower()
-        if media_type != "application/json" or encoding != "identity":
+        # curl says that it sends a form. Of a page another type needs no leave of this server (CORS).
+        is_of_a_page = "origin" in headers or "sec-fetch-site" in headers
+        if encoding != "identity" or (is_of_a_page and media_type != "application/json"):
             why = "The body must be JSON, not compressed: send Content-Type: application/json, no Content-Encoding."
             raise Refusal(415, why, code="type")
         most = self.limits.max_body * 1_000_000

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from time import time
 from typing import Any, Literal, TypeVar
 
-from bertcli.errors import quoted
+from bertcli.errors import LONGEST_COMPARED, quoted
 from bertcli.report.terminal import visible
 from bertcli.wings.serve.metrics import Metrics
 from bertcli.wings.serve.requests import Refusal
@@ -192,10 +192,12 @@ class Service:
 
     def _log_unknown(self, name: str, served: Served) -> None:
         """Log once that a request named a model that is not served."""
-        if name in self._unknown or len(self._unknown) >= MOST_UNKNOWN_NAMES:
+        # Shortened, since a client may send names of megabytes.
+        shown = quoted(name)
+        if shown in self._unknown or len(self._unknown) >= MOST_UNKNOWN_NAMES:
             return
-        self._unknown.add(name)
-        self.note(f"A request names the model {quoted(name)}, which is not served: {served.short} answers it.")
+        self._unknown.add(shown)
+        self.note(f"A request names the model {shown}, which is not served: {served.short} answers it.")
 
 
 def _able(models: Sequence[Served], uses: Sequence[str]) -> list[Served]:
@@ -214,6 +216,8 @@ def _refuse_near_miss(name: str, able: Sequence[Served], fitting: Sequence[Serve
 
     Errors: Refusal.
     """
+    if len(name) > LONGEST_COMPARED:
+        return
     by_name = {served.short.lower(): served for served in able}
     last_part = name.rstrip("/").rpartition("/")[2].lower()
     for near in get_close_matches(last_part, by_name, n=1, cutoff=NEARLY):

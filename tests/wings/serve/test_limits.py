@@ -99,15 +99,51 @@ def test_every_field_of_every_route_refuses_another_type(running: Running) -> No
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"Content-Type": "text/plain"}, 415),
-        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
-        ({"Content-Type": ""}, 415),
+        ({"Content-Type": "text/plain", "Origin": "http://{host}"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}, 415),
+        ({"Content-Type": "", "Origin": "http://{host}"}, 415),
+        ({"Content-Type": "application/json", "Origin": "http://{host}"}, 200),
         ({"Content-Encoding": "gzip"}, 415),
         ({"Content-Type": "application/json; charset=utf-8"}, 200),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 200),  # as curl -d sends it
+        ({"Content-Type": ""}, 200),
     ],
 )
-def test_only_json_is_read(running: Running, headers: dict[str, str], status: int) -> None:
-    assert running.ask("/embed", {"inputs": "a"}, headers).status == status
+def test_only_json_is_read_from_pages_and_any_type_from_programs(
+    running: Running, headers: dict[str, str], status: int
+) -> None:
+    host = urlsplit(running.url).netloc
+    sent = {name: value.format(host=host) for name, value in headers.items()}
+    assert running.ask("/embed", {"inputs": "a"}, sent).status == status
+
+
+def test_long_names_of_models_are_neither_kept_nor_compared(running: Running) -> None:
+    """A comparison of 900 kB takes seconds, in which nobody else is answered."""
+    for letter in "abc":
+        begun = time.monotonic()
+        assert running.ask("/embed", {"inputs": "a", "model": letter * 900_000}).status == 200
+        assert time.monotonic() - begun < 1
+    kept = running.server._unknown
+    assert max(map(len, kept)) <= 120
+    assert sum(name.startswith("'aaa") for name in kept) == 1
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "-" + "9" * 5000, "9" * 10, "x"])
+def test_a_pass_has_numbers_of_a_few_digits(running: Running, digits: str) -> None:
+    answer = running.ask(f"/pass?text=a&layer={digits}")
+    assert (answer.status, answer.body["error_type"]) == (422, "wrong_shape")
+    assert answer.body["error"].startswith("layer must be a whole number, not ")
+    assert len(answer.body["error"]) < 200
+
+
+def test_the_header_of_many_cut_texts_is_short(running: Running) -> None:
+    answer = running.ask("/embed", {"inputs": ["a b c d"] * 400, "truncate_prompt_tokens": 4})
+    header = answer.headers["x-truncated"]
+    indices, dots = header.split(",")[:-1], header.split(",")[-1]
+    assert (len(header) < 1010, dots) == (True, "...")
+    assert indices == [str(index) for index in range(len(indices))]
+    answer = running.ask("/v1/embeddings", {"input": ["a b c d"] * 400, "truncate_prompt_tokens": 4})
+    assert [cut["index"] for cut in answer.body["truncated"]] == [*range(400)]
 
 
 def test_other_paths_and_methods(running: Running) -> None:

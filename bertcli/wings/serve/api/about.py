@@ -17,6 +17,8 @@ from bertcli.wings.serve.exchange import Exchange
 from bertcli.wings.serve.requests import LONGEST_NAME, Refusal
 from bertcli.wings.serve.routes import route
 
+# Digits of a whole number in the query of a pass.
+MOST_DIGITS = 9
 # What the query of a pass may have.
 PASS_FIELDS = ("text", "text_pair", "contrast", "model", "layer", "head", "token")
 # Most bytes of the page of a pass.
@@ -65,7 +67,8 @@ async def pass_page(exchange: Exchange) -> Response:
     served, _ = exchange.service.choose((), model_name)
     numbers: dict[str, Any] = {}
     for name in query.keys() & {"layer", "head", "token"}:
-        if not query[name].removeprefix("-").isdecimal():
+        digits = query[name].removeprefix("-")
+        if not digits.isdecimal() or len(digits) > MOST_DIGITS:
             raise Refusal(
                 422,
                 f"{name} must be a whole number, not {quoted(query[name])}.",
