@@ -37,11 +37,6 @@ class TraceOptions:
         "Show minimum, maximum, mean and standard deviation of each output, and whether any is NaN or infinite.",
     )  # fmt: skip
     formulas: bool = option(False, "", "Show the formula of each operation.")
-    estimate: bool = option(
-        False, "",
-        "Estimate each operation's time on this machine: bytes moved, arithmetic intensity (FLOPs a byte), "
-        "whether it is compute-bound or memory-bound, and the time.",
-    )  # fmt: skip
     layer: str = option(
         "-1", "LAYER[.HEAD]",
         "Open the page at this layer and attention head: 3.2 is layer 3, head 2; "
@@ -68,7 +63,7 @@ class TraceOptions:
             refuse(self, ("--layer", "--contrast"), "it applies to the page of a pass: add -o FILE.html.")
         if output.is_page or output.has_arrays:
             what = "the page of a pass" if output.is_page else f"a file of arrays ({output.ending})"
-            of_table = ("--all-layers", "--time", "--stats", "--formulas", "--estimate")
+            of_table = ("--all-layers", "--time", "--stats", "--formulas")
             refuse(self, of_table, f"this is about the table, which {what} does not have: leave out one of the two.")
         if output.is_page and (analyzed.batch_size or 1) > 1:
             raise wrong("--batch-size", "the page shows one sentence.")
@@ -102,7 +97,6 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions,
     bertcli trace "A cup of hot [MASK]." --layer 3.2 -o pass.html
     bertcli trace "A hot [MASK]." --contrast "A cold [MASK]." -o pass.html
     bertcli trace --variant textbook --seed 0 --seq-len 5 -o pass.html
-    bertcli trace --variant base --seq-len 128 --estimate
     bertcli trace -m my-model --seq-len 64 -o outputs.npz
 
     Sizes are in symbols and numbers:
@@ -204,9 +198,5 @@ def _show(trace: "Trace", options: TraceOptions, output: TraceOutput, results: S
         from bertcli.analysis.trace.formulas import add_formulas
 
         add_formulas(trace)
-    if options.estimate:
-        from bertcli.analysis.trace.estimate import estimate, rates_for
-
-        estimate(trace, rates_for(trace))
     width = terminal_width() if output.is_table else None
     show(trace.document(all_layers=options.all_layers, width=width, results=results), output)

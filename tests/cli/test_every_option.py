@@ -151,7 +151,6 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
     },
     "trace": {
         "--all-layers": (),
-        "--estimate": (BASES["trace"], ("--estimate",)),
         "--stats": (("-m", "MASKS", "hot tea"), ()),
         "--time": (("-m", "MASKS", "hot tea"), ()),
         "--text-pair": (("-m", "MASKS", "hot tea"), ("a cat sat",)),

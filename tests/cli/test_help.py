@@ -194,6 +194,7 @@ def test_help_answers_an_option_of_other_tools() -> None:
     assert "Invalid value for --batch-size: texts are put into batches by their numbers of tokens" in message
     assert "Invalid value for --batch-size:" in error(bertcli("tag", "a", "--batch-size=8"))
     assert "--batch-size" in options_of()["trace"]
+    assert "--time measures each operation; bertcli doctor has the rates" in error(bertcli("trace", "--estimate"))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Trace a forward pass: a step for every op, with shapes, parameters, MACs and time, and the intermediate arrays.
 
-estimate   `trace --estimate`: the time of each operation, from rates measured here
 formulas   print the formula of each op in the symbols of its step, as MathML and as plain text
 labels     names for the operation table of `trace`: each step's group, operation, result and weights
 page       the page of `trace -o pass.html`

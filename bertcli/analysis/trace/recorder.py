@@ -115,10 +115,6 @@ class Trace(Tracer, Account):
         size = prod(result.shape)
         macs = _macs(ran)
         work = op.work(ran.arguments)
-        read = sum(operand.array.size for operand in operands)
-        if not (macs or work):
-            # An op that only moves numbers, such as a lookup, reads no more of them than it writes.
-            read = min(read, size)
         step = Step(
             index=len(self.steps),
             path=path,
@@ -130,7 +126,6 @@ class Trace(Tracer, Account):
             macs=macs,
             flops=2 * macs + work * size,
             bytes=ITEM * size,
-            read=ITEM * read,
             op=op.name,
             parameters=tuple(weight.path for weight in weights),
             sources=_sources(operands),

@@ -54,36 +54,6 @@ class Stats(ByName):
         return cls(low, high, mean, std, finite)
 
 
-class Rates(NamedTuple):
-    """The speed of a machine, for estimate.py.
-
-    gflops: billions of operations a second in matrix products. gbps: billions of bytes a second from memory.
-    elementwise_gbps: billions of bytes a second of element-wise passes over cached arrays, on one core. call_seconds:
-    overhead of calling an op. cores: how many cores share a pass of many tokens. efficiency: the share of these rates
-    that layers of this size reach.
-    """
-
-    gflops: float
-    gbps: float
-    elementwise_gbps: float
-    call_seconds: float
-    cores: int = 1
-    efficiency: float = 1.0
-
-
-class Estimate(NamedTuple):
-    """The estimated time of a step, by estimate.py. intensity: FLOPs a byte read or written.
-
-    bound: the limit, "products" or "memory".
-    """
-
-    read_bytes: int
-    written_bytes: int
-    intensity: float
-    bound: str
-    estimated_seconds: float
-
-
 @dataclass(frozen=True)
 class Step(ByName):
     """One op that ran.
@@ -103,14 +73,12 @@ class Step(ByName):
     macs: int  # multiply-accumulates of matrix products
     flops: int  # 2·macs + element-wise operations, by the rule on the op
     bytes: int  # of the output
-    read: int  # bytes of the operands; of a table that is looked up in, the rows that are
     op: str
     parameters: tuple[str, ...]  # paths of the parameters used
     sources: tuple[int | str, ...]  # the operands: indices of earlier steps, paths of parameters (the first if tied)
     settings: Mapping[str, Any]  # the op's other arguments, such as eps; weight and bias where it has such vectors
     seconds: float | None = None
     stats: Stats | None = None
-    estimate: Estimate | None = None
     formula: str | None = None
 
     def record(self) -> dict[str, Any]:
@@ -118,7 +86,6 @@ class Step(ByName):
         record = {name: self[name] for name in RECORDED} | {"inputs": [asdict(value) for value in self.inputs]}
         record["output"] = asdict(self.output)
         record |= {} if self.seconds is None else {"seconds": self.seconds}
-        record |= {} if self.estimate is None else self.estimate._asdict()
         record |= {} if self.formula is None else {"formula": self.formula}
         record |= {} if self.stats is None else {"stats": asdict(self.stats)}
         return record
@@ -145,7 +112,6 @@ class Totals(ByName):
     flops: int
     activation_bytes: int
     seconds: float | None = None
-    estimated_seconds: float | None = None
 
     def record(self) -> dict[str, Any]:
         """The totals as `bertcli trace --format json` prints them."""
@@ -160,7 +126,6 @@ class Account(Documented):
     batch: int | None  # sentences of a pass; None where passes differ
     sequence: int | None  # tokens of its longest sentence
     timed: bool
-    rates: Rates | None = None  # of the machine that its estimates are for
     steps: list[Step]
     consumed: dict[str, int]  # first path of every parameter passed to an op -> its size
 
@@ -168,7 +133,6 @@ class Account(Documented):
     def totals(self) -> Totals:
         """The sums over all steps so far."""
         macs = sum(step.macs for step in self.steps)
-        estimates = [step.estimate.estimated_seconds for step in self.steps if step.estimate]
         return Totals(
             params=sum(self.consumed.values()),
             macs=macs,
@@ -176,7 +140,6 @@ class Account(Documented):
             flops=sum(step.flops for step in self.steps),
             activation_bytes=sum(step.bytes for step in self.steps),
             seconds=sum(step.seconds or 0.0 for step in self.steps) if self.timed else None,
-            estimated_seconds=sum(estimates) if self.rates else None,
         )
 
     def record(self) -> dict[str, Any]:
@@ -186,7 +149,7 @@ class Account(Documented):
             "batch": self.batch,
             "sequence": self.sequence,
             "steps": [step.record() for step in self.steps],
-            "totals": self.totals.record() | ({} if self.rates is None else {"rates": self.rates._asdict()}),
+            "totals": self.totals.record(),
         }
 
     def document(self, *, all_layers: bool = False, width: int | None = None, results: Sequence[str] = ()) -> Document:
@@ -399,19 +362,12 @@ def _numbers(step: Step, total: float | None) -> dict[str, str]:
 
 
 def _measures(step: Step, total: float | None) -> dict[str, str]:
-    """A step's time, estimate, formula and statistics by column, of those that there are."""
+    """A step's time, formula and statistics by column, of those that there are."""
     measures: dict[str, str] = {}
     if total is not None:
         seconds = step.seconds or 0.0
         measures["ms"] = f"{1000 * seconds:.3f}"
         measures["% of time"] = f"{100 * seconds / (total or 1.0):.1f}"
-    if step.estimate is not None:
-        read, written, intensity, bound, seconds = step.estimate
-        measures["Bytes read"] = f"{read:,}"
-        measures["Bytes written"] = f"{written:,}"
-        measures["FLOP/byte"] = f"{intensity:.2f}"
-        measures["Bound by"] = bound
-        measures["Est. ms"] = f"{1000 * seconds:.3f}"
     if step.formula is not None:
         measures["Formula"] = step.formula
     if step.stats is not None:
@@ -452,16 +408,6 @@ def _totals(trace: Account) -> list[str]:
     ]
     if totals.seconds is not None:
         below.append(f"Time: {1000 * totals.seconds:,.3f} ms")
-    if trace.rates is not None and totals.estimated_seconds is not None:
-        seconds, rates = totals.estimated_seconds, trace.rates
-        ridge = f"memory-bound below {rates.gflops / rates.gbps:.1f} FLOP/byte"
-        reached = "" if rates.efficiency == 1 else f", of which such layers reach {rates.efficiency:.0%} here"
-        below.append(
-            f"Estimated: {1000 * seconds:,.3f} ms at {rates.gflops:,.1f} GFLOP/s and {rates.gbps:,.1f} GB/s{reached} "
-            f"({ridge})"
-        )
-        if trace.batch is not None:
-            below.append(f"1,000 texts of this length: {1000 * seconds / trace.batch:,.3g} s")
     return below
 
 
