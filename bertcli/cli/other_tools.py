@@ -35,6 +35,7 @@ MEANT_OPTIONS = {
     "--csv": ("--format", "write --format csv"),
     "--markdown": ("--format", "write --format markdown"),
     "--explain": ("--resume", "bertcli explain shows which words speak for a result"),
+    "--labels": ("--stats", "write the prompt as the model reads it, types and text: bertcli guide interpret"),
     "--estimate": ("--stats", "--time measures each operation; bertcli doctor has the rates of this machine"),
     "--task": ("--resume", "the command is the task"),
     "--num-hidden-layers": ("--config", _SIZES),

@@ -9,7 +9,7 @@ from bertcli.cli.output import PageOutput, show
 from bertcli.cli.params import AnalyzedOptions, analyzed_model
 from bertcli.files.formats import SEVERAL
 from bertcli.report.written import say_written
-from bertcli.tasks.options import option, separated
+from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
     from bertcli.analysis.trace import Trace
@@ -26,10 +26,6 @@ class TraceOptions:
 
     text: str | None = argument(None, "[TEXT]", "A text to run. (default: random token ids)")
     text_pair: str | None = option(None, "TEXT", "A second text.")
-    labels: list[str] | None = option(
-        None, "A,B,C", "With a text and a GLiNER model: the types of entities that stand before the text.",
-        read=separated,
-    )  # fmt: skip
     all_layers: bool = option(False, "", "Show every layer, not one for all layers alike.")
     time: bool = option(False, "", "Measure each operation, in the fastest of several passes.")
     stats: bool = option(
@@ -55,8 +51,6 @@ class TraceOptions:
             raise wrong("--contrast", "give the first text, too: bertcli trace TEXT --contrast TEXT.")
         if self.text_pair is not None and self.text is None:
             raise wrong("--text-pair", "give the first text, too: bertcli trace TEXT --text-pair TEXT.")
-        if self.labels is not None and (self.text is None or self.text_pair is not None):
-            raise wrong("--labels", "this needs a text, and no second one.")
         if self.seed is not None and not analyzed.without_weights:
             raise wrong("--seed", "this is for --variant or --config; a checkpoint has weights.")
         if not output.is_page:
@@ -170,10 +164,8 @@ def _run(model: "LoadedModel", size: tuple[int, int], options: TraceOptions, out
 
 
 def _inputs_of_text(model: "LoadedModel", text: str, options: TraceOptions) -> "Inputs":
-    from bertcli.analysis.trace.recorder import inputs_of_text, inputs_with_labels
+    from bertcli.analysis.trace.recorder import inputs_of_text
 
-    if options.labels is not None:
-        return inputs_with_labels(model, text, options.labels)
     pair = None if text == options.contrast else options.text_pair
     return inputs_of_text(model, text, pair)
 

@@ -73,6 +73,3 @@ class EntityFinder(Protocol):
         self, text: str, tokens: Tokens, windows: Sequence[Sentence], logits: Iterator[Array]
     ) -> list[LabelledSpan]:
         """Choose the entities of a text, in its order; `logits` yields those of each window, in turn."""
-
-    def note_of_pass(self, text: str, tokens: Tokens, window: Sentence) -> str | None:
-        """How a pass of one window that `trace` shows differs from what tag computes; None if it does not."""

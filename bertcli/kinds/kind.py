@@ -3,7 +3,7 @@
 The answers here are those of a model without sentence settings: its tokens can be pooled, and nothing else is known.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -19,9 +19,7 @@ from bertcli.kinds.pooling import DEFAULT_POOLING
 from bertcli.kinds.relevance import RelevanceScore
 from bertcli.kinds.routes import ONE_ROUTE, Routes
 from bertcli.kinds.sparse_vectors import SparseWeights, SpladeWeights
-from bertcli.models.config import Config
 from bertcli.network.after_pooling import Dense, LayerNorm
-from bertcli.tracing.dispatch import Array, Integers
 
 Similarity = Literal["cosine", "dot", "euclidean", "manhattan"]
 UNSPECIFIED = "since the checkpoint specifies no pooling"
@@ -179,12 +177,6 @@ class Kind:
     def entity_finder(self, model: Opened, options: FinderOptions) -> EntityFinder:
         """What finds entities of the types that a request names, for a kind that takes labels."""
         raise NotImplementedError
-
-    def best_for_labels(
-        self, outputs: Mapping[str, Array], config: Config, ids: Integers, labels: Sequence[str], most: int
-    ) -> Iterator[tuple[str, list[ScoredTokens]]]:
-        """Yield each label before a text with its `most` best spans: of a pass that `trace --labels` shows."""
-        yield from ()
 
     def candidate_scorer(self, model: Opened, options: CandidateOptions) -> CandidateScorer | None:
         """What scores candidates that a request names; None if only a classifier of entailment can."""

@@ -459,24 +459,22 @@ def test_gliner_is_traced_in_one_piece_however_many_spans(models: dict[str, Mode
     assert traced[0] == traced[1]
 
 
-def test_gliner_is_traced_with_labels_before_the_text(models: dict[str, Model], tmp_path: Path) -> None:
-    """Each word is one token here, so the best span of a label is the one that `tag` finds for it."""
+def test_gliner_is_traced_with_the_prompt_written_out(models: dict[str, Model], tmp_path: Path) -> None:
+    """Each word is one token here, so the logits of spans are those of which `tag` makes its scores."""
     folder = models["bert"].path
     assert folder is not None
-    text, labels = "she poured a cup of hot coffee", "drink, capital city"
-    traced = command("trace", "-m", folder, text, "--labels", labels)
+    text, labels, file = "she poured a cup of hot coffee", "drink, capital city", tmp_path / "pass.npz"
+    written = f"<<ENT>> drink <<ENT>> capital city <<SEP>> {text}"
+    traced = command("trace", "-m", folder, written, "-o", file)
     assert traced.status == 0, traced.error
+    with np.load(file) as arrays:
+        (path,) = [name for name in arrays.files if name.endswith("label_scores")]
+        logits = arrays[path]
     (record,) = models["bert"].tag([text], labels=labels, threshold=0, nested=True, multi_label=True)
-    for label in ("drink", "capital city"):
-        best = max((one for one in record["entities"] if one["entity_group"] == label), key=lambda one: one["score"])
-        assert f"Spans for {label}: {best['word']} {best['score']:.4f}, " in traced.out
-    assert "each token counts" not in traced.err
-    split = command("trace", "-m", folder, "an unbelievable man", "--labels", "drink", "-o", tmp_path / "pass.html")
-    assert "3 words have 5 tokens: here each token counts as a word, and tag takes the first of a word." in split.err
-    assert "Spans for drink" in (tmp_path / "pass.html").read_text(encoding="utf-8")
-    assert "this needs a text, and no second one" in command("trace", "-m", folder, "--labels", "drink").err
-    no_spans = command("trace", "a cup", "--labels", "drink")
-    assert "trace --labels needs a model that finds entities of types that you name" in no_spans.error
+    for number, label in enumerate(("drink", "capital city")):
+        best = max(one["score"] for one in record["entities"] if one["entity_group"] == label)
+        assert 1 / (1 + np.exp(-logits[:, number].max())) == pytest.approx(best, abs=1e-6)
+    assert "write the prompt as the model reads it" in command("trace", "-m", folder, text, "--labels", "drink").err
 
 
 def test_windows_and_choice_are_as_their_definitions_say() -> None:

@@ -138,18 +138,6 @@ def results(run: Pass) -> Iterator[tuple[str, list[tuple[str, float]]]]:
         yield "Label", _best(out["classifier"].reshape(-1), lambda i: model.config.labels[i])
     if "nsp" in out and inputs.paired:
         yield "Second text", _best(out["nsp"].reshape(-1), lambda i: NEXT[i])
-    if inputs.labels:
-        yield from _best_spans(run, out)
-
-
-def _best_spans(run: Pass, out: Mapping[str, Array]) -> Iterator[tuple[str, list[tuple[str, float]]]]:
-    """The BEST spans for each label that stands before the text; none for a label with a logit that is not finite."""
-    model, pieces = run.model, run.inputs.pieces
-    best_of_labels = model.readable_kind.best_for_labels(out, model.config, np.array(run.ids), run.inputs.labels, BEST)
-    for label, spans in best_of_labels:
-        texts = [model.tokenizer.spelled(pieces[span.first : span.last + 1]).strip() for span in spans]
-        scores = [span.score for span in spans]
-        yield f"Spans for {visible(label)}", list(zip(texts, scores, strict=True))
 
 
 def _best(logits: Array, name: Callable[[int], str]) -> list[tuple[str, float]]:

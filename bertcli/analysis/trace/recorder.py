@@ -4,7 +4,7 @@ Called by `bertcli trace`, its page, the view diff and in Python; steps.py holds
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from math import prod
@@ -293,7 +293,6 @@ class Inputs(NamedTuple):
 
     ids, segments [batch, token]. pieces: tokens of the first sentence; of random ids their numbers. mask: the id of the
     mask token, None if there is none, and for random ids. spell: a token id as text. paired: there is a second text.
-    labels: the types of entities before the text, for a model that takes them.
     """
 
     ids: Integers
@@ -303,7 +302,6 @@ class Inputs(NamedTuple):
     spell: Callable[[int], str] = "#{}".format
     paired: bool = False
     text: str = ""
-    labels: tuple[str, ...] = ()
 
 
 # Of a pass by shapes.
@@ -318,20 +316,6 @@ def inputs_of_text(model: LoadedModel, text: str, pair: str | None = None) -> In
     ids, segments = np.array([tokens.ids]), np.array([tokens.segments])
     mask = model.tokenizer.special_id("mask")
     return Inputs(ids, segments, list(tokens.pieces), mask, partial(spelled, model), pair is not None, text)
-
-
-def inputs_with_labels(model: LoadedModel, text: str, labels: Iterable[str]) -> Inputs:
-    """Put types of entities before a text, as the model reads both; what is beyond a window is left out.
-
-    Errors: BertcliError for a model without that head.
-    """
-    from bertcli.analysis.texts import spelled
-    from bertcli.tasks.parts.entities import first_window
-
-    window, names = first_window(model, text, labels)
-    pieces = [model.tokenizer.piece(id) for id in window.ids]
-    spell = partial(spelled, model)
-    return Inputs(np.array([window.ids]), np.array([window.segments]), pieces, None, spell, text=text, labels=names)
 
 
 def random_inputs(model: LoadedModel, batch: int, sequence: int) -> Inputs:

@@ -3,24 +3,19 @@
 finder.py computes the entities, candidates.py the scores of candidates.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from bertcli.errors import number_of
 from bertcli.folder.layout import Layout
 from bertcli.kinds.candidates import CandidateOptions, CandidateScorer
 from bertcli.kinds.entities import EntityFinder, FinderOptions
-from bertcli.kinds.kind import Kind, ScoredTokens
+from bertcli.kinds.kind import Kind
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.opened import Opened
 from bertcli.kinds.schema.folder_type import TYPE
-from bertcli.kinds.schema.rows import rows_of_pass
-from bertcli.kinds.schema.settings import BEFORE_TEXT, ENTITY, HEADS, TASK, SchemaSettings
-from bertcli.kinds.spans.kind import best_spans
-from bertcli.tracing.dispatch import Array, Integers
+from bertcli.kinds.schema.settings import HEADS, SchemaSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +50,6 @@ class Schema(Kind):
         from bertcli.kinds.schema.candidates import SchemaCandidates
 
         return SchemaCandidates.of(self.schema, model, options)
-
-    def best_for_labels(
-        self, outputs: Mapping[str, Array], config: Any, ids: Integers, labels: Sequence[str], most: int
-    ) -> Iterator[tuple[str, list[ScoredTokens]]]:
-        """As of any kind; no label with a logit that is not finite. A probability is the sigmoid of a logit."""
-        marks, offsets = config.marks, np.array([0, len(ids)])
-        rows = rows_of_pass(ids, offsets, marks[TASK], marks[ENTITY], marks[BEFORE_TEXT], config.max_width)
-        yield from best_spans(outputs["spans"], rows.spans, labels, most)
 
     @property
     def facts(self) -> Mapping[str, Any]:

@@ -196,17 +196,6 @@ class SpanFinder:
         ids, segments, before = self.model.tokenizer.around(inner)
         return SpanWindow(ids, segments, first, np.array(words) + before, np.array(prompt.labels) + before)
 
-    def note_of_pass(self, text: str, tokens: Tokens, window: Any) -> str | None:
-        """In a pass every token counts as a word."""
-        in_window = len(window.words)
-        count = sum(len(piece.ids) for piece in self.pieces(text, tokens)[:in_window])
-        if count <= in_window:
-            return None
-        return (
-            f"{in_window} words have {count} tokens: here each token counts as a word, and tag takes the first of a "
-            "word."
-        )
-
     # ------------------------------------------------------------------------------------------------- spans
 
     def key(self, window: Any) -> Hashable:

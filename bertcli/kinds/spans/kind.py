@@ -3,22 +3,18 @@
 finder.py computes the spans. tasks/compute/tag.py asks for the refusals here, and raises them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from bertcli.errors import number_of
 from bertcli.folder.layout import Layout
 from bertcli.kinds.entities import EntityFinder, FinderOptions
-from bertcli.kinds.kind import Kind, ScoredTokens
+from bertcli.kinds.kind import Kind
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.opened import Opened
 from bertcli.kinds.spans.folder_type import TYPE
-from bertcli.kinds.spans.rows import SpanRows, rows_of_pass
 from bertcli.kinds.spans.settings import GlinerSettings
-from bertcli.tracing.dispatch import Array, Integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +45,6 @@ class Spans(Kind):
 
         return SpanFinder(self.gliner, model, options)
 
-    def best_for_labels(
-        self, outputs: Mapping[str, Array], config: Any, ids: Integers, labels: Sequence[str], most: int
-    ) -> Iterator[tuple[str, list[ScoredTokens]]]:
-        """As of any kind; no label with a logit that is not finite. A probability is the sigmoid of a logit."""
-        rows = rows_of_pass(ids, np.array([0, len(ids)]), config.label_mark, config.max_width)
-        yield from best_spans(outputs["spans"], rows, labels, most)
-
     @property
     def facts(self) -> Mapping[str, Any]:
         settings = self.gliner
@@ -82,21 +71,6 @@ class Spans(Kind):
             "this is the encoder of a GLiNER model, which is what --engine onnx runs; words, spans and their "
             "scores for labels are computed after it, and no graph of bertcli has them."
         )
-
-
-def best_spans(
-    logits: Array, rows: SpanRows, labels: Sequence[str], most: int
-) -> Iterator[tuple[str, list[ScoredTokens]]]:
-    """Yield each label with its best spans, from the logits [span, label] of a sentence."""
-    for number, label in enumerate(labels):
-        of_label = logits[:, number].astype(np.float64)
-        if not np.isfinite(of_label).all():
-            continue
-        best = []
-        for span in np.argsort(-of_label, kind="stable")[:most].tolist():
-            first, last = rows.words[rows.starts[span]], rows.words[rows.ends[span]]
-            best.append(ScoredTokens(int(first), int(last), float(1 / (1 + np.exp(-of_label[span])))))
-        yield label, best
 
 
 def lines(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -4,12 +4,12 @@
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from bertcli.engine.packing import Packed, Sentence
-from bertcli.errors import BertcliError, quoted
+from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.kinds.entities import EntityFinder, FinderOptions, LabelledSpan
 from bertcli.loaded_model import LoadedModel
@@ -27,12 +27,12 @@ logger = logging.getLogger("bertcli")
 MOST_TOKENS = 4096
 
 
-def check_takes_labels(model: LoadedModel, options: TagOptions, task: str = "tag --labels") -> None:
+def check_takes_labels(model: LoadedModel, options: TagOptions) -> None:
     """Raise BertcliError for a model that has labels of its own, and finds no entities of named types."""
     has_labels = model.readable_kind.refusal_without_labels(model.name) is None
     if has_labels:
         raise BertcliError(
-            f"{task} needs a model that finds entities of types that you name, and {model.name} does not; "
+            f"tag --labels needs a model that finds entities of types that you name, and {model.name} does not; "
             f"{heads_of(model)}. Choose one that does, such as {SPEC.needs(options).fitting}."
         )
 
@@ -55,27 +55,6 @@ def window_limit(model: LoadedModel, max_length: int | None) -> int:
 def plan_entities(model: LoadedModel, options: TagOptions) -> "EntitiesTask":
     """Make the task. Errors: BertcliError for a model without a finder, and labels and windows that cannot be."""
     return EntitiesTask(model, options.read_options, options)
-
-
-def first_window(model: LoadedModel, text: str, labels: Iterable[str]) -> tuple[Sentence, tuple[str, ...]]:
-    """Make the first window of a text behind its labels, for a pass that is looked at; the labels, each once.
-
-    Errors: BertcliError for a model that takes no labels, no labels, and a text without words.
-    """
-    options = TagOptions(labels=labels)
-    check_takes_labels(model, options, "trace --labels")
-    task = plan_entities(model, options)
-    (item,) = task.window([Text(text)], 0).items
-    windows = task.windows(item)
-    if not windows:
-        raise BertcliError(f"{quoted(text)} has no words, so there is nothing to compute.")
-    first = windows[0]
-    if len(windows) > 1:
-        logger.warning("the text is read in %d windows, of which this is the first.", len(windows))
-    note = task.finder.note_of_pass(item.text.text, item.tokens, first)
-    if note is not None:
-        logger.info("%s", note)
-    return first, task.labels
 
 
 @dataclass(frozen=True, eq=False, repr=False)
