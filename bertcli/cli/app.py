@@ -42,6 +42,10 @@ def application(word: str = "") -> typer.Typer:
 
     That is the command of that name alone; for help the names and summaries of all, which cannot be run; otherwise all.
     """
+    with notes_shown():  # of plugins that cannot be used
+        named = _named(word)
+    if named is None and word not in ("", *HELP):
+        return application()  # made once for all words that are no command
     app = typer.Typer(
         name="bertcli",
         cls=CommandGroup,
@@ -52,7 +56,6 @@ def application(word: str = "") -> typer.Typer:
     _declare(bert, [version, *_parameters(CommonOptions)])
     app.callback()(bert)
     with notes_shown():  # of plugins that cannot be used
-        named = _named(word)
         for listed in _listed() if named is None else [named]:
             with extensions.blamed_for(listed.name):
                 if word in HELP:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -10,8 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 import typer
+from helpers.kept_models import opened_once
 
 from bertcli.cli.app import application
+from bertcli.loaded_model import LoadedModel
 
 
 class Result(NamedTuple):
@@ -36,6 +39,11 @@ class Result(NamedTuple):
         assert self.out == ""
         return lines[0]
 
+    @property
+    def said(self) -> str:
+        """Standard error as one line, without the box around a wrong usage."""
+        return " ".join(re.sub(r"[│╭╮╰╯─]", " ", self.err).split())
+
 
 class _Stream(io.TextIOWrapper):
     """A text stream in memory that may claim to be a terminal."""
@@ -54,9 +62,9 @@ class _Stream(io.TextIOWrapper):
 
 
 @cache
-def _group(*name: str) -> Callable[..., Any]:
-    """What Typer makes of the application in every process, made once in this one for each first word."""
-    return typer.main.get_command(application(*name))
+def _group(app: typer.Typer) -> Callable[..., Any]:
+    """What Typer makes of an application in every process, made once in this one."""
+    return typer.main.get_command(app)
 
 
 def bertcli(
@@ -78,7 +86,30 @@ def bertcli(
         patch.setenv("COLORTERM", "truecolor")
         for name, value in (environment or {}).items():
             patch.setenv(name, value)
+        patch.setattr(LoadedModel, "at", opened_once)
+        words = [str(argument) for argument in arguments]
         with pytest.raises(SystemExit) as left:
-            _group(*map(str, arguments[:1]))([str(argument) for argument in arguments], prog_name="bertcli")
+            _group(application(*words[:1]))(words, prog_name="bertcli")
     code = left.value.code
     return Result(code if isinstance(code, int) else 0, out.text(), err.text())
+
+
+def wrong_usage(*arguments: str | Path, why: str, **how: Any) -> Result:
+    """Run a command that is refused as wrong usage, and for this reason: status 2, nothing on standard output.
+
+    An option that the command does not have, or no longer has, is refused whatever a test is about: then that has to be
+    the reason.
+    """
+    result = bertcli(*arguments, **how)
+    assert (result.status, result.out) == (2, ""), result.err
+    assert why in result.said, result.said
+    unknown = re.compile("no such (option|command)|there is no option", re.IGNORECASE)
+    assert unknown.search(why) or not unknown.search(result.said), result.said
+    return result
+
+
+def continued(*arguments: str | Path, **how: Any) -> Result:
+    """Run a command that has to go on where an earlier one was broken off, and says so: it began nothing anew."""
+    result = bertcli(*arguments, **how)
+    assert "continuing an unfinished run of " in result.err, result.err
+    return result
