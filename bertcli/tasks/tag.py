@@ -16,6 +16,7 @@ NAMES, TYPES = "Angela Merkel visited Paris.", ("person", "city")  # of the exam
 LONGEST_REPLACEMENT = 200  # characters in place of each entity
 LONGEST_LABEL = 1000  # characters of a type of entities, which may be a sentence
 Aggregation = Literal["none", "simple", "first", "max", "average"]
+Decode = Literal["argmax", "legal"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +50,11 @@ class TagOptions(WindowOptions):
         "simple", "NAME",
         "How tokens become entities: simple (default); first, max or average, which keep words whole; none.",
     )  # fmt: skip
+    decode: Decode = option(
+        "argmax", "NAME",
+        "How labels are chosen: argmax (default), each token's likeliest; legal, the likeliest labels that together "
+        "obey their scheme, such as BIO.",
+    )  # fmt: skip
     ignore: Iterable[str] = option(("O",), "A,B,C", "Labels to leave out. (default: O)", read=separated)
     labels: Iterable[str] | None = option(
         None, "A,B,C", "With a GLiNER model: the types of entities to find, in words of your own.", read=separated
@@ -79,10 +85,11 @@ class TagOptions(WindowOptions):
                 "nested and multi_label (--nested, --multi-label) need the types of entities to find: add labels "
                 "(--labels)."
             )
-        if self.labels is not None and (self.aggregation != "simple" or tuple(self.ignore) != ("O",)):
+        of_taggers = (self.aggregation, self.decode, tuple(self.ignore))
+        if self.labels is not None and of_taggers != ("simple", "argmax", ("O",)):
             raise BertcliError(
-                "aggregation and ignore (--aggregation, --ignore) are for models that label tokens: leave them out, or "
-                "leave out labels (--labels)."
+                "aggregation, decode and ignore (--aggregation, --decode, --ignore) are for models that label tokens: "
+                "leave them out, or leave out labels (--labels)."
             )
         if self.labels is not None and not labels_of(self):
             raise BertcliError('labels (--labels) names no type of entity: give some, as in "person, city".')

@@ -124,6 +124,7 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
     },
     "tag": {
         "--aggregation": ("none",),
+        "--decode": ("legal",),
         "--ignore": ("MISC",),
         "--redact": (),
         "--redact-with": (REDACTED, ("X",)),

@@ -7,10 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.tasks.compute.tag import Entity, Piece, entities, merged, merged_pieces
+from bertcli.tasks.compute.tag import Entity, Labelling, Piece, entities, merged, merged_pieces
+from bertcli.tasks.parts.label_schemes import LabelSet, Tag
 from bertcli.tasks.tag import Aggregation
 
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC", "E-ORG")
+SET = LabelSet(LABELS)
+
+
+def an_entity(label: str, score: float, start: int, end: int, position: int) -> Entity:
+    return Entity(label, score, "", start, end, position, Tag("I", label))
 
 
 def row_of(label: str, probability: float = 0.9) -> list[float]:
@@ -21,7 +27,8 @@ def row_of(label: str, probability: float = 0.9) -> list[float]:
 def found(labels: list[str], ignore: tuple[str, ...] = ("O",), aggregation: Aggregation = "simple") -> list[Entity]:
     """Entities of words a, b, c … that have these labels with a probability of 0.9."""
     pieces = [Piece(i + 1, 2 * i, 2 * i + 1, "abcdefgh"[i], False) for i in range(len(labels))]
-    return entities(pieces, np.array([row_of(label) for label in labels]), LABELS, aggregation, ignore, " ".join)
+    rows = np.array([row_of(label) for label in labels])
+    return entities(pieces, rows, SET, Labelling(aggregation, ignore=ignore), " ".join)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +41,7 @@ def found(labels: list[str], ignore: tuple[str, ...] = ("O",), aggregation: Aggr
         (["B-PER", "I-LOC"], ["PER a", "LOC b"]),
         (["B-PER", "I-PER", "O", "I-PER"], ["PER a b", "PER d"]),
         (["MISC", "MISC", "B-LOC", "I-LOC"], ["MISC a b", "LOC c d"]),
-        (["E-ORG", "E-ORG"], ["ORG a b"]),
+        (["E-ORG", "E-ORG"], ["E-ORG a b"]),
         (["O", "O"], []),
     ],
 )
@@ -50,7 +57,7 @@ def test_entities_leave_labels_out_after_grouping() -> None:
 
 def test_entities_of_no_pieces_are_none() -> None:
     for aggregation in ("none", "simple", "first", "max", "average"):
-        assert entities([], np.empty((0, len(LABELS))), LABELS, aggregation, (), " ".join) == []
+        assert entities([], np.empty((0, len(LABELS))), SET, Labelling(aggregation, ignore=()), " ".join) == []
 
 
 @pytest.mark.parametrize(
@@ -60,22 +67,23 @@ def test_entities_of_no_pieces_are_none() -> None:
 def test_entities_give_a_word_the_label_of_its_pieces(aggregation: Aggregation, label: str, score: float) -> None:
     pieces = [Piece(1, 0, 2, "un", False), Piece(2, 2, 6, "##able", True), Piece(3, 7, 8, "x", False)]
     probabilities = np.array([[0.6, 0.3, 0.1], [0.1, 0.8, 0.1], [0.0, 0.0, 1.0]])
-    word, other = entities(pieces, probabilities, ("A", "B", "C"), aggregation, (), " ".join)
+    labelling = Labelling(aggregation, ignore=())
+    word, other = entities(pieces, probabilities, LabelSet(("A", "B", "C")), labelling, " ".join)
     assert (word.label, word.start, word.end, word.word) == (label, 0, 6, "un ##able")
     assert word.score == pytest.approx(score)
-    assert other == Entity("C", 1.0, "x", 7, 8, 3)
+    assert other == Entity("C", 1.0, "x", 7, 8, 3, Tag("", "C"))
 
 
 def test_entities_of_overlapping_windows_keep_the_longer_then_the_likelier() -> None:
-    short, long = Entity("PER", 0.9, "", 4, 8, 2), Entity("LOC", 0.2, "", 2, 9, 1)
-    later, likelier = Entity("PER", 0.5, "", 20, 25, 5), Entity("LOC", 0.6, "", 20, 25, 5)
+    short, long = an_entity("PER", 0.9, 4, 8, 2), an_entity("LOC", 0.2, 2, 9, 1)
+    later, likelier = an_entity("PER", 0.5, 20, 25, 5), an_entity("LOC", 0.6, 20, 25, 5)
     assert merged([[short, later], [long, likelier]]) == [long, likelier]
     assert merged([[long], [later]]) == [long, later]
     assert merged([[short, long]]) == [short, long]  # of one window nothing is taken away
 
 
 spans = st.tuples(st.integers(0, 30), st.integers(1, 6), st.sampled_from([0.1, 0.5, 0.9])).map(
-    lambda span: Entity("X", span[2], "", span[0], span[0] + span[1], span[0])
+    lambda span: an_entity("X", span[2], span[0], span[0] + span[1], span[0])
 )
 
 
@@ -88,6 +96,6 @@ def test_entities_of_several_windows_never_overlap_and_none_is_made_up(windows: 
 
 
 def test_entities_of_pieces_in_two_windows_are_there_once() -> None:
-    one, other = Entity("B-PER", 0.4, "a", 0, 1, 3), Entity("B-LOC", 0.7, "a", 0, 1, 3)
-    last = Entity("MISC", 0.5, "b", 0, 1, 4)  # the same range: a character that is two pieces
+    one, other = an_entity("B-PER", 0.4, 0, 1, 3), an_entity("B-LOC", 0.7, 0, 1, 3)
+    last = an_entity("MISC", 0.5, 0, 1, 4)  # the same range: a character that is two pieces
     assert merged_pieces([[one], [other, last]]) == [other, last]

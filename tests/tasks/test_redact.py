@@ -35,7 +35,8 @@ def tagger(made: Made) -> Path:
         ([Found(0, 5, "LOC", 0.9), Found(4, 9, "PER", 0.9), Found(8, 14, "ORG", 0.9)], "[ORG]."),
         ([Found(3, 8, "PER", 0.9)], "Ann [PER] met Bo."),
         ([Found(3, 4, "PER", 0.9)], "Ann Lee met Bo."),
-        ([Found(0, 3, "O", 0.9)], "Ann Lee met Bo."),
+        # A type may be called O; what is outside of any entity is not found.
+        ([Found(0, 3, "O", 0.9)], "[O] Lee met Bo."),
         ([], "Ann Lee met Bo."),
     ],
 )

@@ -1,12 +1,13 @@
 """tag: the entities of texts of any length, or the label of every piece.
 
 Pieces are put together to words, words to groups, windows to one text, as transformers' token-classification pipeline
-does it, with one correction: all pieces of a group are spelled at once, so that a character that a byte-level tokenizer
-has split is put together again.
+does it, with two corrections: all pieces of a group are spelled at once, so that a character that a byte-level
+tokenizer has split is put together again; entities in BIOES and BILOU are those of the scheme (label_schemes.py).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,11 +17,13 @@ from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.loaded_model import LoadedModel
+from bertcli.tasks.parts.label_schemes import OUTSIDE, LabelSet, Tag
+from bertcli.tasks.parts.legal_path import legal_path
 from bertcli.tasks.parts.redact import Found, Redaction, redaction_of
 from bertcli.tasks.parts.scores import softmax
 from bertcli.tasks.running.batches import Numbers, check_needs, logits_of_each
 from bertcli.tasks.running.task import Record, RecordTask
-from bertcli.tasks.tag import SPEC, Aggregation, TagOptions
+from bertcli.tasks.tag import SPEC, Aggregation, Decode, TagOptions
 from bertcli.tokens import Tokens
 from bertcli.tokens.text_words import word_numbers, word_spans
 from bertcli.tokens.windows import tokens_in_windows, windows_of
@@ -41,16 +44,15 @@ def plan(model: LoadedModel, options: TagOptions) -> RecordTask:
         raise BertcliError(refusal)
     check_needs(model, SPEC.needs(options))
     ignored = (options.ignore,) if isinstance(options.ignore, str) else tuple(options.ignore)
-    labels = [label for label in model.config.labels if label != "O"]
-    tags = [*map(without_prefix, labels)] if has_prefixes(labels) else labels
-    redaction = redaction_of(options, dict(zip(tags, tags, strict=True)), f"{model.name} has")
-    return _Tag(model, options.read_options, options.aggregation or "simple", ignored, options.stride, redaction)
+    types = LabelSet(model.config.labels).types
+    redaction = redaction_of(options, dict(zip(types, types, strict=True)), f"{model.name} has")
+    labelling = Labelling(options.aggregation or "simple", options.decode or "argmax", ignored)
+    return _Tag(model, options.read_options, labelling, options.stride, redaction)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Tag(RecordTask):
-    aggregation: Aggregation
-    ignore: tuple[str, ...]
+    labelling: "Labelling"
     stride: int | None
     redaction: Redaction | None
 
@@ -64,6 +66,11 @@ class _Tag(RecordTask):
                 f"stride is {self.overlap}, but a window of {self.limit} tokens has {room} of the text: "
                 f"choose 0 to {room - 1}."
             )
+
+    @cached_property
+    def labels(self) -> LabelSet:
+        """The model's labels, and how they are written."""
+        return LabelSet(self.model.config.labels)
 
     @property
     def overlap(self) -> int:
@@ -83,17 +90,22 @@ class _Tag(RecordTask):
     def predictions(self, item: Item) -> int:
         """Count the labels of all tokens, or entities, of which most have several; and a long redacted word."""
         tokens = len(item.tokens.ids)
-        entities = tokens if self.aggregation == "none" else 1 + tokens // 4
+        entities = tokens if self.labelling.by_piece else 1 + tokens // 4
         return entities + (0 if self.redaction is None else self.redaction.predictions(tokens))
 
     def records(self, items: list[Item]) -> Iterator[Record]:
         of_items = [windows_of(item.tokens, self.limit, self.overlap) for item in items]
         all_windows = [window for windows in of_items for window in windows]
         logits = iter(logits_of_each(self.model, "token_classifier", all_windows, self.read_options.batch_tokens))
-        by_piece = self.aggregation == "none"
+        by_piece = self.labelling.by_piece
         for item, windows in zip(items, of_items, strict=True):
             words = word_numbers(item.text.text, item.tokens)
-            of_windows = [self._entities(item.text.text, window, words, softmax(next(logits))) for window in windows]
+            of_windows = []
+            for number, window in enumerate(windows):
+                pieces, rows = self._pieces(item.text.text, window, words, softmax(next(logits)))
+                ends = Ends(number == 0, number == len(windows) - 1)
+                spell = self.model.tokenizer.spelled
+                of_windows.append(entities(pieces, rows, self.labels, self.labelling, spell, ends))
             of_text = merged_pieces(of_windows) if by_piece else merged(of_windows)
             record = {
                 "index": item.index,
@@ -105,17 +117,19 @@ class _Tag(RecordTask):
                 # Of two entities that overlap, in two windows, the record has one; no part of the other stays readable.
                 hidden = of_text if by_piece else [entity for of_window in of_windows for entity in of_window]
                 spans = word_spans(words, item.tokens.offsets)
-                prefixed = by_piece and has_prefixes(self.model.config.labels)
-                entities = [_found(entity, prefixed) for entity in hidden]
-                record["redacted"] = self.redaction.of(item.text.text, entities, spans)
+                found = [_found(entity) for entity in hidden if entity.tag.is_entity]
+                record["redacted"] = self.redaction.of(item.text.text, found, spans)
             yield record
 
-    def _entities(
+    def _pieces(
         self, text: str, window: Tokens, words: Sequence[int | None], probabilities: Numbers
-    ) -> "list[Entity]":
-        """The entities of a window; `words` has the word of each token of the whole text, special tokens included."""
+    ) -> "tuple[list[Piece], Numbers]":
+        """The tokens of a window that stand for text, with their rows of probabilities [token, label].
+
+        words: the word of each token of the whole text, special tokens included.
+        """
         check_wanted()
-        tokenizer, pieces = self.model.tokenizer, []
+        tokenizer, pieces = self.model.tokenizer, list[Piece]()
         columns = zip(window.ids, window.pieces, window.offsets, window.sides, strict=True)
         last_word = None
         for position, (id, piece, (start, end), side) in enumerate(columns, window.first):
@@ -125,23 +139,21 @@ class _Tag(RecordTask):
             word = words[position]
             pieces.append(Piece(position, start, end, text[start:end] if unknown else piece, word == last_word))
             last_word = word
-        rows = probabilities[[position for position, side in enumerate(window.sides) if side is not None]]
-        labels = self.model.config.labels
-        return entities(pieces, rows, labels, self.aggregation, self.ignore, tokenizer.spelled)
+        of_text = [position for position, side in enumerate(window.sides) if side is not None]
+        return pieces, probabilities[of_text]
 
 
 def _piece(entity: "Entity") -> Record:
-    label, score, word, start, end, position = entity
+    label, score, word, start, end, position, _ = entity
     return {"entity": label, "score": score, "index": position, "word": word, "start": start, "end": end}
 
 
-def _found(entity: "Entity", prefixed: bool) -> Found:
-    label = without_prefix(entity.label) if prefixed else entity.label
-    return Found(entity.start, entity.end, label, entity.score, entity.label.startswith("I-"))
+def _found(entity: "Entity") -> Found:
+    return Found(entity.start, entity.end, entity.tag.type, entity.score, entity.tag.continues)
 
 
 def _group(entity: "Entity") -> Record:
-    label, score, word, start, end, _ = entity
+    label, score, word, start, end, *_ = entity
     return {"entity_group": label, "score": score, "word": word, "start": start, "end": end}
 
 
@@ -162,7 +174,10 @@ class Piece(NamedTuple):
 
 
 class Entity(NamedTuple):
-    """Pieces that have one label, or one tag: a label without B- and I-; `position` is that of the first."""
+    """Pieces of one entity, or outside of any; `position` and `tag` are those of the first.
+
+    label: as a record has it: a piece's own, of several pieces their type.
+    """
 
     label: str
     score: float
@@ -170,70 +185,105 @@ class Entity(NamedTuple):
     start: int
     end: int
     position: int
+    tag: Tag
+
+
+class Labelling(NamedTuple):
+    """What a request says of labels: how tokens become entities, how labels are chosen, and which are left out."""
+
+    aggregation: Aggregation = "simple"
+    decode: Decode = "argmax"
+    ignore: Collection[str] = ("O",)
+
+    @property
+    def by_piece(self) -> bool:
+        """True if every piece is an entity of its own."""
+        return self.aggregation == "none"
+
+
+class Ends(NamedTuple):
+    """Which ends of a text a window has."""
+
+    first: bool
+    last: bool
+
+
+WHOLE = Ends(first=True, last=True)
 
 
 class _Labeled(NamedTuple):
     """A piece, or all pieces of a word, with the best label and its probability."""
 
     label: str
+    tag: Tag
     score: float
     pieces: Sequence[Piece]
 
     def goes_on_from(self, before: "_Labeled") -> bool:
-        """True if both belong to one entity: equal tags, and no B- that begins a new one."""
-        return not self.label.startswith("B-") and self.tag == before.tag
-
-    @property
-    def tag(self) -> str:
-        """I-, or a label without either, continues an entity of the same tag."""
-        return self.label[2:] if self.label.startswith(("B-", "I-")) else self.label
+        """True if both belong to one entity; a label that all pieces of a word have is one label, unless it is B-."""
+        in_word = self.pieces[0].continues and self.label == before.label and self.tag.prefix != "B"
+        return in_word or self.tag.goes_on_from(before.tag)
 
 
 def entities(
     pieces: Sequence[Piece],
     probabilities: Numbers,
-    labels: Sequence[str],
-    aggregation: Aggregation,
-    ignore: Collection[str],
+    labels: LabelSet,
+    labelling: Labelling,
     spell: Spell,
+    ends: Ends = WHOLE,
 ) -> list[Entity]:
     """The entities of a window, in order, from the probabilities [piece, label] of its pieces.
 
-    none: every piece is an entity. simple: every piece has its best label, and neighbors of one tag are grouped. first,
-    max, average: every word has its best label, and neighbors of one tag are grouped; a word's probabilities are those
-    of its first piece, those of the piece with the highest one, or the mean of its pieces. At the end entities whose
-    label is in `ignore` are left out.
+    none: every piece is an entity. simple: every piece has its best label, and neighbors of one entity are grouped.
+    first, max, average: every word has its best label, and neighbors of one entity are grouped; a word's probabilities
+    are those of its first piece, those of the piece with the highest one, or the mean of its pieces. At the end
+    entities whose label is in `ignore` are left out; a type that is called O is none of them.
     """
-    labeled = list(_labeled(pieces, probabilities, labels, aggregation))
-    alone = aggregation == "none"
+    labeled = _labeled(pieces, probabilities, labels, labelling, ends)
+    alone = labelling.by_piece
     starts = []
     for number, item in enumerate(labeled):
         continues = number > 0 and item.goes_on_from(labeled[number - 1])
         if alone or not continues:
             starts.append(number)
-    prefixed = has_prefixes(labels)
     bounds = pairwise([*starts, len(labeled)])
-    entities = [_entity(labeled[begin:end], alone, prefixed, spell) for begin, end in bounds]
-    return [entity for entity in entities if entity.label not in ignore]
+    entities = [_entity(labeled[begin:end], alone, spell) for begin, end in bounds]
+    return [entity for entity in entities if not _is_ignored(entity, labelling.ignore)]
+
+
+def _is_ignored(entity: Entity, ignore: Collection[str]) -> bool:
+    is_type_called_o = entity.label == OUTSIDE and entity.tag.is_entity
+    return entity.label in ignore and not is_type_called_o
 
 
 def _labeled(
-    pieces: Sequence[Piece], probabilities: Numbers, labels: Sequence[str], aggregation: Aggregation
-) -> Iterator[_Labeled]:
-    """Yield each piece with its most probable label; with the aggregations first, max and average each word."""
-    by_word = aggregation in ("first", "max", "average")
+    pieces: Sequence[Piece], probabilities: Numbers, labels: LabelSet, labelling: Labelling, ends: Ends
+) -> list[_Labeled]:
+    """Give each piece its label; with the aggregations first, max and average each word."""
+    by_word = labelling.aggregation in ("first", "max", "average")
     starts = []
     for number, piece in enumerate(pieces):
         continues_word = by_word and number > 0 and piece.continues
         if not continues_word:
             starts.append(number)
-    for begin, end in pairwise([*starts, len(pieces)]):
+    merged_rows, chosen = [], []
+    bounds = [*pairwise([*starts, len(pieces)])]
+    for begin, end in bounds:
         rows = probabilities[begin:end]
-        row = _merged(rows, aggregation)
+        row = _merged(rows, labelling.aggregation)
         # Of labels that are equally likely, but for rounding, the first piece's.
         of_first = int(rows[0].argmax())
-        best = of_first if row[of_first] > row.max() - ROUNDING else int(row.argmax())
-        yield _Labeled(labels[best], float(row[best]), pieces[begin:end])
+        chosen.append(of_first if row[of_first] > row.max() - ROUNDING else int(row.argmax()))
+        merged_rows.append(row)
+    if labelling.decode == "legal" and chosen:
+        in_word = [pieces[begin].continues for begin in starts]
+        chosen = legal_path(np.stack(merged_rows), chosen, labels, in_word, is_first=ends.first, is_last=ends.last)
+    labeled = []
+    for (begin, end), row, number in zip(bounds, merged_rows, chosen, strict=True):
+        label = labels.labels[number]
+        labeled.append(_Labeled(label, labels.tags[label], float(row[number]), pieces[begin:end]))
+    return labeled
 
 
 def _merged(rows: Numbers, aggregation: Aggregation) -> Numbers:
@@ -245,25 +295,14 @@ def _merged(rows: Numbers, aggregation: Aggregation) -> Numbers:
     return np.asarray(rows[most_certain])
 
 
-def has_prefixes(labels: Iterable[str]) -> bool:
-    """True if labels are of a scheme with B- or I-; where none has either, E-mail is a name like any other."""
-    return any(label.startswith(("B-", "I-")) for label in labels)
-
-
-def without_prefix(label: str) -> str:
-    """The type of a label: what stands after its first hyphen."""
-    return label.split("-", 1)[-1]
-
-
-def _entity(group: list[_Labeled], alone: bool, prefixed: bool, spell: Spell) -> Entity:
+def _entity(group: list[_Labeled], alone: bool, spell: Spell) -> Entity:
     pieces = [piece for labeled in group for piece in labeled.pieces]
-    label, word = group[0].label, pieces[0].spelling
+    label, tag, word = group[0].label, group[0].tag, pieces[0].spelling
     if not alone:
-        # Of any prefix: E-PER and S-PER are PER, too, though they are not joined.
-        label = without_prefix(label) if prefixed else label
+        label = tag.type or label
         word = spell([piece.spelling for piece in pieces])
     score = sum(labeled.score for labeled in group) / len(group)
-    return Entity(label, score, word, pieces[0].start, pieces[-1].end, pieces[0].position)
+    return Entity(label, score, word, pieces[0].start, pieces[-1].end, pieces[0].position, tag)
 
 
 def merged(windows: Sequence[Sequence[Entity]]) -> list[Entity]:

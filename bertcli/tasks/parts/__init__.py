@@ -5,7 +5,9 @@ chunks            cut long texts into chunks, which are encoded like texts; cuts
 entities          tag --labels: entities of types that a request names, as the model's kind finds them
 guesses           mask each token of a text in turn, and compute its log-probability, for `score`
 joint             fill all masks of a text together, by beam search (fill-mask --joint)
+label_schemes     schemes of labels, such as BIO: which labels have a prefix, and which entities they make
 late              late interaction (ColBERT)
+legal_path        tag --decode legal: of all sequences of labels that the scheme allows, the likeliest
 linear            compute the logits of labels
 made_alike        were stored vectors made by this model
 masked            compute a masked language model's predictions at some tokens of sentences, over its vocabulary

@@ -22,13 +22,13 @@ CHARACTERS_OF_A_PREDICTION = 100
 
 
 class Found(NamedTuple):
-    """An entity, or a piece of one, in a text: its characters, its label without B- and I-, and how likely it is."""
+    """An entity, or a piece of one, in a text: its characters, its type, and how likely it is."""
 
     start: int
     end: int
     label: str
     score: float
-    continues: bool = False  # the entity of the piece before it, if that is of the same label
+    continues: bool = False  # the entity of the piece before it, if that is of the same type
 
 
 class Hidden(NamedTuple):
@@ -41,7 +41,7 @@ class Hidden(NamedTuple):
 
 
 class Redaction(NamedTuple):
-    """The entities to replace: of these labels (None: any but O, which is no entity), with at least this score.
+    """The entities to replace: of these labels (None: any), with at least this score.
 
     word: what replaces them; None: their label in brackets.
     """
@@ -78,7 +78,7 @@ class Redaction(NamedTuple):
         return most * (len(self.word or "") // CHARACTERS_OF_A_PREDICTION)
 
     def _chosen(self, entity: Found) -> bool:
-        is_chosen = entity.label != "O" if self.only is None else entity.label in self.only
+        is_chosen = self.only is None or entity.label in self.only
         return is_chosen and entity.score >= (self.threshold or 0.0)
 
 

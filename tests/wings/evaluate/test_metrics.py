@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bertcli.files.search import similarities
+from bertcli.tasks.parts.label_schemes import EntitySpan, LabelSet, entities
 from bertcli.wings.evaluate import metrics
 from bertcli.wings.evaluate.bootstrap import DRAWS, Figure, FigureFacts, Resampling, Share, estimate, wilson
 from bertcli.wings.evaluate.comparison import bonett_price, detectable, holm, mcnemar, sentence
@@ -23,7 +24,7 @@ from bertcli.wings.evaluate.evaluators.classification import (
 )
 from bertcli.wings.evaluate.evaluators.ranking import in_order
 from bertcli.wings.evaluate.evaluators.similarity import pair_figures
-from bertcli.wings.evaluate.evaluators.tagging import count_by_type, entities, figures, type_details
+from bertcli.wings.evaluate.evaluators.tagging import count_by_type, figures, type_details
 
 RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "evaluate.json").read_text(encoding="utf-8"))
 Case = dict[str, Any]
@@ -36,6 +37,13 @@ def once(count: int) -> metrics.Numbers:
 
 def close(found: Any, expected: Any) -> None:
     np.testing.assert_allclose(np.asarray(found, float), np.asarray(expected, float), rtol=0, atol=1e-9)
+
+
+def read_entities(tags: str, scheme: str) -> set[EntitySpan]:
+    """The entities of tags with a space between."""
+    names = tags.split()
+    labels = LabelSet(names, all_are_tags=True)
+    return entities([labels.tags[name] for name in names], scheme)
 
 
 @pytest.mark.parametrize("case", RECORDED["correlations"])
@@ -88,7 +96,7 @@ def test_several_labels_at_once_are_judged_as_by_scikit_learn(case: Case) -> Non
 # Not through `evaluate`, which takes tags from a model: nervaluate's and seqeval's cases are tags that no model gives.
 @pytest.mark.parametrize("case", RECORDED["entities"])
 def test_entities_are_those_of_nervaluate_where_tags_are_as_they_should_be(case: Case) -> None:
-    true, said = ([entities(tags.split(), "IOB2") for tags in case[side]] for side in ("true", "said"))
+    true, said = ([read_entities(tags, "IOB2") for tags in case[side]] for side in ("true", "said"))
     both, types = [a & b for a, b in zip(true, said, strict=True)], ["LOC", "ORG", "PER"]
     arrays = [count_by_type(some, types) for some in (both, said, true)]
     found = figures(types, once(len(true)), *arrays)
@@ -108,7 +116,7 @@ def test_vectors_are_compared_as_by_sentence_transformers() -> None:
 
 @pytest.mark.parametrize("case", RECORDED["tags"], ids=lambda case: case["scheme"])
 def test_entities_are_those_of_seqeval_in_strict_mode(case: Case) -> None:
-    true, said = ([entities(tags.split(), case["scheme"]) for tags in case[side]] for side in ("true", "said"))
+    true, said = ([read_entities(tags, case["scheme"]) for tags in case[side]] for side in ("true", "said"))
     types = ["LOC", "PER"]
     both = [a & b for a, b in zip(true, said, strict=True)]
     arrays = (count_by_type(some, types) for some in (both, said, true))
@@ -120,7 +128,7 @@ def test_entities_are_those_of_seqeval_in_strict_mode(case: Case) -> None:
 
 def test_last_and_unit_are_end_and_single() -> None:
     for tags in ("B-PER L-PER O U-LOC", "B-PER E-PER O S-LOC"):
-        assert entities(tags.split(), "BIOES") == {("PER", 0, 2), ("LOC", 3, 4)}
+        assert read_entities(tags, "BIOES") == {("PER", 0, 2), ("LOC", 3, 4)}
 
 
 def test_rankings_are_judged_as_by_trec_eval() -> None:

@@ -168,7 +168,8 @@ PARAMETERS: dict[str, dict[str, Any | tuple[Parameters, Any]]] = {
     "/fill-mask": {"max_length": 40, "top_k": 1, "targets": ["tea", "cat"], "joint": True},
     "/score": {"max_length": 5, "within_word": True},
     "/tag": {
-        "max_length": 6, "stride": ({"max_length": 7}, 0), "aggregation": "none", "ignore": ["MISC"], "redact": True,
+        "max_length": 6, "stride": ({"max_length": 7}, 0), "aggregation": "none", "decode": "legal",
+        "ignore": ["MISC"], "redact": True,
         "redact_with": ({"redact": True}, "X"), "only": ({"redact": True}, ["LOC"]),
         "threshold": ({"redact": True}, 0.9),
     },

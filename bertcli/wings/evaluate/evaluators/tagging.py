@@ -6,11 +6,9 @@ labels.
 """
 
 import logging
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +16,22 @@ import numpy as np
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Text
 from bertcli.model import Model
+from bertcli.tasks.parts.label_schemes import (
+    LIKE_A_TAG,
+    NO_ENTITY,
+    OUTSIDE,
+    EntitySpan,
+    LabelSet,
+    Tag,
+    Tags,
+    entities,
+    open_scheme,
+)
 from bertcli.wings.evaluate import metrics
 from bertcli.wings.evaluate.bootstrap import FigureFacts
 from bertcli.wings.evaluate.evaluators.classification import MACRO_F1, without_rare_labels
 from bertcli.wings.evaluate.evaluators.evaluator import ACCURACY, F1, Evaluator, FigureSpec
-from bertcli.wings.evaluate.load.fields import NOTHING, TAG, FieldSpec, read_texts, tagged_words
+from bertcli.wings.evaluate.load.fields import NOTHING, FieldSpec, read_texts, tagged_words
 from bertcli.wings.evaluate.load.labelled import Flags, Labelled
 from bertcli.wings.evaluate.metrics import Figures, Numbers
 from bertcli.wings.evaluate.options import Evaluate
@@ -30,34 +39,8 @@ from bertcli.wings.evaluate.outcome import Details, Names, Outcome, usable
 from bertcli.wings.evaluate.word_places import WordPlaces
 
 logger = logging.getLogger("bertcli")
-Tags = Sequence[str]
-# Schemes in which a tag says where an entity ends.
-CLOSED = ("BIOES", "BILOU")
-# BILOU's prefixes are written as those of BIOES.
-TO_BIOES = str.maketrans("LU", "ES")
-# The first of the characters that stand for types: private ones, which occur in no pattern.
-FIRST_TYPE = 0xE000
-# An entity, in tags that are a prefix and a character for their type; seqeval's strict mode, Nakayama 2018.
-SCHEMES = {
-    # An entity begins with I; with B only where one of its type ends just before: I-X I-X B-X is two entities. As in
-    # seqeval, a single B is no entity where a B of another type follows: of I-X B-X B-Y the first alone is an entity.
-    "IOB1": r"I(.)(?:I\1)*|(?<=[IB](.))B\2(?:(?:I\2)+|(?!B(?!\2)))",
-    "IOB2": r"B(.)(?:I\1)*",
-    "BIOES": r"S.|B(.)(?:I\1)*E\1",
-}
-# Tags without prefixes: neighbors of one name are one entity.
+# What is said of tags without prefixes: neighbors of one name are one entity.
 PLAIN = "plain labels"
-# What the only type is called, where tags are prefixes alone: B, I, O.
-ONLY_TYPE = "entity"
-SCHEMES["BILOU"] = SCHEMES["BIOES"]  # L and U are written E and S before entities are looked for
-
-
-class EntitySpan(NamedTuple):
-    """An entity: its type, its first word, and the word after its last; of a GLiNER model, characters for words."""
-
-    type: str
-    start: int
-    end: int
 
 
 class TaggedRows(NamedTuple):
@@ -73,82 +56,6 @@ class TaggedRows(NamedTuple):
     parts: Sequence[Sequence[str]]
     joiner: str
     right_words: Sequence[int]
-
-
-def form_of(labels: Iterable[str]) -> str:
-    """Tell how labels are written: "typed" (B-PER), "untyped" (B, I), or PLAIN (PER, NOUN, E-mail)."""
-    names = {*labels} - {"O"}
-    # Every scheme has B or I, so a name that only looks like a tag (E-mail) does not make one.
-    if any(TAG.fullmatch(name) and name[0] in "BI" for name in names):
-        return "typed"
-    if names & {"B", "I"} and names <= {*"BIESLU"}:
-        return "untyped"
-    return PLAIN
-
-
-def written(tag: str, form: str) -> str:
-    """The tag with a prefix and a type, or for PLAIN the name as it is.
-
-    Errors: ValueError for a tag of another form.
-    """
-    if form == PLAIN or tag == "O":
-        return tag
-    if form == "untyped":
-        return f"{tag}-{ONLY_TYPE}"
-    if not TAG.fullmatch(tag):
-        raise ValueError(f"the tag {quoted(tag)} is neither O nor like B-PER.")
-    return tag
-
-
-def type_of(tag: str, form: str) -> str:
-    """The type of a tag that `written` gives; O for none."""
-    return tag if form == PLAIN or tag == "O" else tag[2:]
-
-
-def entities(tags: Tags, scheme: str) -> set[EntitySpan]:
-    """The entities of a sentence, from the tag of each word."""
-    if scheme == PLAIN:
-        spans, first = set(), 0
-        for name, same in groupby(tags):
-            last = first + len([*same])
-            if name != "O":
-                spans.add(EntitySpan(name, first, last))
-            first = last
-        return spans
-    types = sorted({tag[2:] for tag in tags})
-    # Two characters a word, so that a regular expression can find entities.
-    written = ""
-    for tag in tags:
-        prefix = tag[0].translate(TO_BIOES)
-        written += prefix + chr(FIRST_TYPE + types.index(tag[2:]))
-    spans = set()
-    for match in re.finditer(SCHEMES[scheme], written):
-        type = types[ord(match[0][1]) - FIRST_TYPE]
-        spans.add(EntitySpan(type, match.start() // 2, match.end() // 2))
-    return spans
-
-
-def scheme_of(sentences: Iterable[Tags]) -> str:
-    """Tell the scheme of tags.
-
-    BILOU has L or U, and BIOES has E or S. Without these it is IOB1 if entities begin, but none with B (which in IOB1
-    only parts neighbors of one type), else IOB2.
-    """
-    prefixes = set()
-    # Of tags that begin an entity in any scheme: the one before is of another type, or none.
-    first_prefixes = set()
-    for tags in sentences:
-        for before, tag in zip(["O", *tags], tags, strict=False):
-            if tag == "O":
-                continue
-            prefixes.add(tag[0])
-            if before[2:] != tag[2:]:
-                first_prefixes.add(tag[0])
-    if prefixes & {"L", "U"}:
-        return "BILOU"
-    if prefixes & {"E", "S"}:
-        return "BIOES"
-    return "IOB1" if first_prefixes == {"I"} else "IOB2"
 
 
 def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
@@ -185,33 +92,30 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
 def _by_tags(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
     """Compare the tag of each word, for a model that labels tokens."""
     words = [row.label.words for row in data.rows]
-    labels = model.config.labels
-    model_form, form = form_of(labels), _form_of_data(data, options, labels)
-    types = {type_of(_model_tag(label, model_form), model_form) for label in labels if label != "O"}
-    read = partial(_renamed, types=types, names=options.rename_label or {}, form=form)
-    gold, readable = data.left_out.read_or_skip(data.rows, read, list[str]())
+    of_model = LabelSet(model.config.labels)
+    of_data = _labels_of_data(data, options, of_model)
+    own_names = {label for label, tag in of_model.tags.items() if not tag.prefix}
+    names = options.rename_label or {}
+    read = partial(_read_tags, types=of_model.types, names=names, labels=of_data, own_names=own_names)
+    gold, readable = data.left_out.read_or_skip(data.rows, read, list[Tag]())
     records = model.tag(data.texts, aggregation="none", ignore=(), **options.window_options)
     predicted = [
-        _tags(of_row, record.get("entities", ()), model_form) for of_row, record in zip(words, records, strict=True)
+        _tags(of_row, record.get("entities", ()), of_model) for of_row, record in zip(words, records, strict=True)
     ]
 
-    scheme = PLAIN if form == PLAIN else options.scheme or scheme_of(gold)
-    if model_form == PLAIN:
-        model_scheme = PLAIN
-    else:
-        model_scheme = scheme_of([[_model_tag(label, model_form) for label in labels]])
-        if model_scheme not in CLOSED:
-            # Labels alone do not tell IOB1 from IOB2.
-            model_scheme = scheme_of(predicted)
+    scheme = options.scheme or of_data.closed_scheme or open_scheme(gold)
+    # Labels alone do not tell IOB1 from IOB2.
+    model_scheme = of_model.closed_scheme or open_scheme(predicted)
     note = "tags are read as %s in the data, as %s in what %s says (--scheme: the data's)."
-    logger.info(note, scheme, model_scheme, model.name)
+    in_model = model_scheme if of_model.has_prefixes else PLAIN
+    logger.info(note, scheme if of_data.has_prefixes else PLAIN, in_model, model.name)
 
     true = [entities(tags, scheme) for tags in gold]
     found = [entities(tags, model_scheme) for tags in predicted]
     right_words = []
     for true_tags, found_tags in zip(gold, predicted, strict=True):
         pairs = zip(true_tags, found_tags, strict=False)
-        right_words.append(sum(type_of(one, form) == type_of(other, model_form) for one, other in pairs))
+        right_words.append(sum(one.type == other.type for one, other in pairs))
     return TaggedRows(true, found, records, readable, words, " ", right_words)
 
 
@@ -219,24 +123,19 @@ def _by_spans(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
     """Compare the characters that entities cover, for a GLiNER model: its words may be others than the data's."""
     names = options.rename_label or {}
     labels = options.labels
-    form = _form_of_data(data, options)
+    of_data = _labels_of_data(data, options)
     if labels is None:
-        in_data = set()
-        for row in data.rows:
-            for tag in row.label.tags:
-                is_of_form = form != "typed" or TAG.fullmatch(tag)
-                type = type_of(written(tag, form), form) if is_of_form else "O"
-                in_data.add(names.get(type, type))
-        labels = sorted(in_data - {"O"})
+        labels = sorted({names.get(type, type) for type in of_data.types} - {OUTSIDE})
         if not labels:
             raise BertcliError("The data have no entities, so no type to look for: name some, in Python (labels=).")
         logger.info("looking for the types in the data: %s .", ", ".join(labels))
-    read = partial(_renamed, types=labels, names=names, form=form)
-    gold, readable = data.left_out.read_or_skip(data.rows, read, list[str]())
+    read = partial(_read_tags, types=labels, names=names, labels=of_data)
+    gold, readable = data.left_out.read_or_skip(data.rows, read, list[Tag]())
     records = model.tag(data.texts, labels=labels, threshold=options.threshold, **options.window_options)
 
-    scheme = PLAIN if form == PLAIN else options.scheme or scheme_of(gold)
-    logger.info("tags are read as %s in the data (--scheme chooses another).", scheme)
+    scheme = options.scheme or of_data.closed_scheme or open_scheme(gold)
+    in_data = scheme if of_data.has_prefixes else PLAIN
+    logger.info("tags are read as %s in the data (--scheme chooses another).", in_data)
     true, found, right_words = [], [], []
     for row, tags, record in zip(data.rows, gold, records, strict=True):
         bounds = word_bounds(row.label.words)
@@ -244,28 +143,25 @@ def _by_spans(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
         true.append({EntitySpan(type, bounds[first][0], bounds[last - 1][1]) for type, first, last in spans})
         said = record.get("entities", ())
         found.append({EntitySpan(one["entity_group"], one["start"], one["end"]) for one in said})
-        said_of = ["O"] * len(bounds)
+        said_of = [""] * len(bounds)
         for one in said:
             for number, (start, end) in enumerate(bounds):
                 if start < one["end"] and one["start"] < end:
                     said_of[number] = one["entity_group"]
-        right_words.append(sum(type_of(tag, form) == said for tag, said in zip(tags, said_of, strict=False)))
+        right_words.append(sum(tag.type == type for tag, type in zip(tags, said_of, strict=False)))
     return TaggedRows(true, found, records, readable, [row.text for row in data.rows], "", right_words)
 
 
-def _form_of_data(data: Labelled, options: Evaluate, labels: Iterable[str] = ()) -> str:
-    """As `form_of`. Where every entity is one word (S-PER alone), the scheme asked for or the model's labels tell."""
-    names = {tag for row in data.rows for tag in row.label.tags} - {"O"}
-    form = form_of(names)
-    are_tags = bool(names) and all(TAG.fullmatch(name) for name in names)
-    of_the_model = names <= {*labels} and form_of(labels) == "typed"
-    return "typed" if are_tags and (options.scheme or of_the_model) else form
+def _labels_of_data(data: Labelled, options: Evaluate, of_model: LabelSet | None = None) -> LabelSet:
+    """The data's labels, read as the model's if it has them all: a few rows do not show every prefix.
 
-
-def _model_tag(label: str, form: str) -> str:
-    """A label of the model as `written`; one without a prefix beside others that have it begins with I-."""
-    is_plain = form == "typed" and label != "O" and not TAG.fullmatch(label)
-    return f"I-{label}" if is_plain else written(label, form)
+    With a scheme that is asked for, labels that all look like tags are tags: S-PER alone, where entities are words.
+    """
+    names = {tag for row in data.rows for tag in row.label.tags}
+    if of_model is not None and names <= {*of_model.labels}:
+        return of_model
+    look_so = all(LIKE_A_TAG.fullmatch(name) for name in names - {OUTSIDE})
+    return LabelSet(sorted(names), all_are_tags=look_so and options.scheme is not None)
 
 
 def word_bounds(words: Sequence[str]) -> list[tuple[int, int]]:
@@ -341,35 +237,45 @@ def count_by_type(sentences: Iterable[Iterable[EntitySpan]], types: Sequence[str
     return np.array(rows, float)
 
 
-def _renamed(row: Text, types: Collection[str], names: Mapping[str, str], form: str) -> list[str]:
-    """The tags of a row with types as the model calls them. Errors: ValueError for a type that it lacks."""
-    tags: list[str] = []
-    for as_given in row.label.tags:
-        tag = written(as_given, form)
-        is_outside = tag == "O"
-        type = type_of(tag, form)
-        type = names.get(type, type)
+def _read_tags(
+    row: Text,
+    types: Collection[str],
+    names: Mapping[str, str],
+    labels: LabelSet,
+    own_names: Collection[str] = (),
+) -> list[Tag]:
+    """The tags of a row with types as the model calls them; own_names: its labels without a prefix.
+
+    Errors: ValueError for a type that it lacks, and for a label without a prefix among others that have one.
+    """
+    tags: list[Tag] = []
+    for label in row.label.tags:
+        tag = labels.tags[label]
+        type = names.get(tag.type, tag.type)
         # --rename-label A=O says that A is no entity; a type that the data call O themselves (B-O) is one.
-        if is_outside or (type == "O" and type_of(tag, form) in names):
-            tags.append("O")
+        if not tag.is_entity or (type == OUTSIDE and tag.type in names):
+            tags.append(NO_ENTITY)
             continue
+        is_name = label in own_names or LIKE_A_TAG.fullmatch(label) is not None
+        if labels.has_prefixes and not tag.prefix and not is_name:
+            raise ValueError(f"the tag {quoted(label)} is neither O nor like B-PER.")
         if type not in types:
             raise ValueError(
                 f"the type {quoted(type)} is not one of this model's: {', '.join(sorted(types))} "
                 "(--rename-label A=B says which one is meant, A=O that it is none)."
             )
-        tags.append(type if form == PLAIN else tag[:2] + type)
+        tags.append(Tag(tag.prefix, type))
     return tags
 
 
-def _tags(words: Sequence[str], pieces: Iterable[Any], form: str) -> Tags:
+def _tags(words: Sequence[str], pieces: Iterable[Any], labels: LabelSet) -> Tags:
     """The tag of each word: that of its first piece; O for a word without pieces."""
     places = WordPlaces(words)
-    tags: dict[int, str] = {}
+    tags: dict[int, Tag] = {}
     for piece in pieces:
         number = places.number(piece["start"], piece["end"])
-        tags.setdefault(number, _model_tag(piece["entity"], form))
-    return [tags.get(number, "O") for number in range(len(words))]
+        tags.setdefault(number, labels.tags[piece["entity"]])
+    return [tags.get(number, NO_ENTITY) for number in range(len(words))]
 
 
 def _spelled(spans: Iterable[EntitySpan], parts: Sequence[str], joiner: str) -> str:
@@ -393,7 +299,7 @@ def read_tags(value: Any) -> list[str]:
 
 def named(data: Labelled) -> list[str]:
     """The figures of these tags: one for each type of entity that is true."""
-    types = {tag[2:] for row in data.rows for tag in row.label.tags if tag != "O"}
+    types = LabelSet(sorted({tag for row in data.rows for tag in row.label.tags})).types
     return [name for name in FIGURES if name != "f1:TYPE"] + [f"f1:{type}" for type in sorted(types)]
 
 

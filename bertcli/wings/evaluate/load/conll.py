@@ -7,7 +7,7 @@ from itertools import chain, islice
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.read.line_reader import Line, LineFile
 from bertcli.files.texts import Text
-from bertcli.wings.evaluate.load.fields import TAG
+from bertcli.tasks.parts.label_schemes import LIKE_A_TAG, OUTSIDE
 from bertcli.wings.evaluate.load.labelled import LabelledText, LeftOut, TaggedWords
 from bertcli.wings.evaluate.options import Evaluate
 
@@ -78,6 +78,6 @@ def looks_tagged(file: str) -> bool:
         if not cells or cells[0] == DOCUMENT:
             continue
         has_words = True
-        if len(cells) == 1 or not TAG.fullmatch(cells[-1]):
+        if len(cells) == 1 or not (cells[-1] == OUTSIDE or LIKE_A_TAG.fullmatch(cells[-1])):
             return False
     return has_words

@@ -4,15 +4,12 @@ tables.py reads tables with them; each evaluator says which fields its rows have
 """
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from bertcli.errors import quoted
 from bertcli.files.texts import is_unicode
 from bertcli.wings.evaluate.load.labelled import TaggedWords
-
-TAG = re.compile(r"O|[BIESLU]-\S+")
 
 # ------------------------------------------------------------------------------- what a field may hold
 
