@@ -13,7 +13,6 @@ from bertcli._version import __version__
 from bertcli.engine import blas, threads
 from bertcli.engine.kernels import empty_tokens, multiply, product
 from bertcli.engine.product_rules import product_rule
-from bertcli.loaded_model import LoadedModel
 
 # NumPy is loaded now: programs started from here need not inherit the variables that chose its kernel.
 blas.forget_choices()
@@ -125,11 +124,6 @@ def advice(features: frozenset[str]) -> str | None:
     if pinned:
         return f"{blas.KERNEL_VARIABLE} asks for the kernel {kernel}; without it products would be about twice as fast"
     return f"set {blas.KERNEL_VARIABLE}={blas.AVX512_KERNEL} before Python starts, or import bertcli before NumPy"
-
-
-def engine_times(model: LoadedModel) -> list[dict[str, Any]]:
-    """Measure a model in NumPy and in the engine that a wing brings: a row for each shape; empty if there is none."""
-    return [row for rows in extensions.answers("doctor", "engine_times", model) for row in rows]
 
 
 def _built_on() -> dict[str, str]:

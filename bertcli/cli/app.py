@@ -239,7 +239,7 @@ class CheckedCommand(TyperCommand):
         if ours := our_name(word, options):
             raise typer.BadParameter(f"there is no option {word}. Did you mean {ours}?")
         written = next((str(getattr(parameter, "help", "")) for parameter in self.params if "-o" in parameter.opts), "")
-        instead = answer(word, options, written)
+        instead = answer(str(self.name), word, options, written)
         if instead:
             raise wrong(word, f"{instead}.")
 

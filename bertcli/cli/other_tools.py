@@ -13,8 +13,13 @@ _PROCESSOR = "models run on the processor"
 _PAIRS = "two texts are patched at a time; bertcli guide interpret has the mean over many pairs, in ten lines of Python"
 _NOTES = "notes are on standard error already; --debug shows where an error came from"
 
-# Of an option that a command does not have: the option that such a command has ("": any), and the answer.
+_MODEL_TIMES = "it measures this machine; for a model, time bertcli encode with and without --engine onnx"
+
+# Of an option that a command does not have, or of "COMMAND OPTION": the option that such a command has ("": any), and
+# the answer.
 MEANT_OPTIONS = {
+    "doctor -m": ("", _MODEL_TIMES),
+    "doctor --model": ("", _MODEL_TIMES),
     "--batch-size": ("", "texts are put into batches by their numbers of tokens, so there is nothing to set"),
     "--adapter": ("", "an adapter is written after the model's name: -m BASE+ADAPTER"),
     "--revision": ("", "a branch, tag or commit is written after the model's name: -m NAME@REVISION"),
@@ -62,9 +67,9 @@ MEANT_ENDINGS = {
 }
 
 
-def answer(word: str, options: Container[str], written: str) -> str | None:
+def answer(command: str, word: str, options: Container[str], written: str) -> str | None:
     """What to write for an option that a command does not have; `written`: the help of its -o, which lists endings."""
-    needed, instead = MEANT_OPTIONS.get(word, ("", ""))
+    needed, instead = MEANT_OPTIONS.get(f"{command} {word}") or MEANT_OPTIONS.get(word, ("", ""))
     if instead and (not needed or needed in options):
         return instead
     ending = MEANT_ENDINGS.get(word)

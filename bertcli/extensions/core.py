@@ -99,11 +99,8 @@ COMMANDS = (
         "Show what determines speed here: BLAS, its kernel, threads, measured rates.",
         module="bertcli.cli.doctor",
         position=5,
-        most_used=("-m", "--format"),
-        brief={
-            "doctor": "Show what determines speed here: BLAS, its kernel, threads",
-            "-m": "Also measure this model in each engine",
-        },
+        most_used=("--format",),
+        brief={"doctor": "Show what determines speed here: BLAS, its kernel, threads"},
         other_words=("check",),
     ),
     Command(

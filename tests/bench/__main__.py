@@ -32,7 +32,7 @@ def groups(
     plain: Path | None,
 ) -> dict[str, Callable[[], Iterator[Record]]]:
     """What can be measured, by name; modules are imported when their turn comes."""
-    from bench.calls import costs, short_calls, speeds, windows
+    from bench.calls import costs, short_calls, windows
     from bench.engines import engines, engines_stream, first_results, int8_accuracy
     from bench.families import families
     from bench.machine import machine, products
@@ -57,7 +57,6 @@ def groups(
         "engines-stream": lambda: engines_stream(folder, 100 if quick else 500),
         "first-results": lambda: first_results(folder, 1 if quick else 3),
         "calls": lambda: short_calls(0.3 if quick else 2),
-        "speeds": lambda: speeds(folder),
         "costs": lambda: costs(folder, 0.1 if quick else 0.7),
         "windows": lambda: windows(0.5 if quick else 4),
         "served": lambda: served(
@@ -85,7 +84,7 @@ def main() -> None:
         nargs="+",
         default=[],
         help="machine, products, passes, families, time, stream, alike, workers, growth, processes, engines, "
-        "engines-stream, first-results, calls, speeds, costs, windows, served, int8",
+        "engines-stream, first-results, calls, costs, windows, served, int8",
     )
     parser.add_argument(
         "--cores", nargs="+", type=int, default=[], metavar="N", help="repeat it all with so many cores, e.g. 1 2"

@@ -1,4 +1,4 @@
-"""Which engine for which call: short texts, the table of `doctor -m`, growth with tokens and texts, windows.
+"""Which engine for which call: short texts, growth with tokens and texts, windows.
 
 Models of random weights: MiniLM's sizes (six layers, 384 wide), BERT-base, and newer families with few layers.
 """
@@ -17,7 +17,6 @@ from helpers.family_checkpoints import make_family
 
 import bertcli
 from bench.peers import minilm_checkpoint
-from bertcli.doctor import engine_times
 from bertcli.engine.kernels import empty_tokens, product
 from bertcli.engine.packing import Packed, pack
 
@@ -136,17 +135,6 @@ def sentence_transformer(folder: Path) -> Callable[[list[str]], Any]:
     peer = peers.SentenceTransformer(modules=[network, models.Pooling(width, "mean")], device="cpu")
     encode: Callable[[list[str]], Any] = partial(peer.encode, show_progress_bar=False)
     return encode
-
-
-def speeds(folder: Path) -> Iterator[Record]:
-    """The table of `doctor -m`."""
-    if not find_spec("onnxruntime"):
-        return
-    for name, path in (("MiniLM", minilm_checkpoint()), ("base", folder)):
-        model = bertcli.load(path, engine="onnx", text=False)
-        for row in engine_times(model):
-            shape = f"{row.pop('sentences')} × {row.pop('tokens')} tokens"
-            yield {"what": f"{name}, {shape}", **row}
 
 
 def costs(folder: Path, seconds: float) -> Iterator[Record]:

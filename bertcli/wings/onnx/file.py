@@ -6,7 +6,7 @@ wings/onnx/export.py.
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -117,10 +117,8 @@ def write_parts(export: Export, file: Path, *, two_files: bool) -> None:
             write(export, whole, weights, f"{file.name}{DATA}")
 
 
-def quantize(file: Path, kept: Sequence[str] = ()) -> None:
+def quantize(file: Path) -> None:
     """Make the matrices and tables of a file int8, matrices with a scale for each column; the rest stays as it is.
-
-    kept: paths of modules, such as encoder.layers.3, whose products stay in float32.
 
     Activations are rounded to 8 bits as the graph runs, with one scale for a whole batch, which costs most of the
     exactness.
@@ -132,14 +130,7 @@ def quantize(file: Path, kept: Sequence[str] = ()) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     made = file.with_name("quantized.onnx")
-    excluded = []
-    if kept:
-        import onnx
-
-        prefixes = tuple(f"{path}{end}" for path in kept for end in "./")
-        nodes = onnx.load(file, load_external_data=False).graph.node
-        excluded = [node.name for node in nodes if node.name.startswith(prefixes)]
-    settings = {"nodes_to_exclude": excluded, "per_channel": True, "reduce_range": True, "weight_type": QuantType.QInt8}
+    settings = {"per_channel": True, "reduce_range": True, "weight_type": QuantType.QInt8}
     root, handler = logging.getLogger(), logging.NullHandler()
     root.addHandler(handler)  # without any, `logging.warning` would set up logging for the whole program
     try:

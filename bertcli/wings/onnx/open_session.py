@@ -3,7 +3,6 @@
 exporter.py makes the graph, session.py runs it and keeps it in the cache.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from bertcli._version import __version__
@@ -26,33 +25,29 @@ def open_session(
     *,
     precision: str = "float32",
     device: str = "cpu",
-    kept: Sequence[str] = (),
 ) -> Session:
     """Open a session that computes the hidden states of a network's last layer; its graph is kept in the cache.
 
     folder: the model's, which names the graph's folder in the cache. config: the network's, part of the graph's key.
-    kept: paths of layers that stay in float32 where the precision is int8. Errors: BertcliError if ONNX Runtime is not
-    installed, or cannot use this device.
+    Errors: BertcliError if ONNX Runtime is not installed, or cannot use this device.
     """
     require("onnx", "onnxruntime")
     provider_of(device)
     weights = {
         weight.path: weight.array for weight in parameters(network) if weight.path.split(".")[0] not in network.heads
     }
-    # In the key only where there are any, so that a graph without them has one key, whoever asks for it.
-    float_layers = [tuple(kept)] if kept else []
-    key = key_of(weights, config, __version__, runtime().__version__, OPSET, LAYOUT, *float_layers)
+    key = key_of(weights, config, __version__, runtime().__version__, OPSET, LAYOUT)
     model = key_of({}, str(folder), precision)
-    session = open_cached(model, key, lambda file: _make(network, precision, file, kept), device)
+    session = open_cached(model, key, lambda file: _make(network, precision, file), device)
     session.overhead = measured_calls(session, config.vocab_size, config.max_tokens)
     return session
 
 
-def _make(network: Network, precision: str, file: Path, kept: Sequence[str] = ()) -> None:
+def _make(network: Network, precision: str, file: Path) -> None:
     """Write the graph with its weights in a second file, which ONNX Runtime maps into memory."""
     exporter = exporter_of(network, opset=OPSET, packed=True)
     outputs = exporter.watch(lambda batch: {HIDDEN: network(batch)})
     export = onnx_file.Export(exporter.graph, outputs, {})
     onnx_file.write_parts(export, file, two_files=True)
     if precision == "int8":
-        onnx_file.quantize(file, kept)
+        onnx_file.quantize(file)
