@@ -261,9 +261,9 @@ class LoadedModel:
         return opened if classifier is None else opened.with_classifier(classifier)
 
     def for_prompt(self, name: str | None) -> Self:
-        """Return the model with the adapter of the task that a prompt's name chooses, such as "retrieval.query".
+        """Return the model with the adapter or the route that a prompt's name chooses; mostly it is this model.
 
-        Only jina-embeddings-v5 has such names; for others, and where this model has that adapter, it is this model.
+        jina-embeddings-v5 has an adapter for each task ("retrieval.query"); a Router may have a network for queries.
         Another one is opened when it is first asked for. Errors: BertcliError, too, for a model that was changed.
         """
         folder = None if self.layout is None else self.layout.for_prompt(name)
@@ -271,18 +271,19 @@ class LoadedModel:
             return self
         if not self.as_stored:
             raise BertcliError(
-                f"'{self.name}' is not as bertcli.load() opened it, so it has no other adapter: leave the task out of "
-                f"the prompt's name, {quoted(name)}."
+                f"'{self.name}' is not as bertcli.load() opened it, so it has no other adapter and no other route: "
+                f"give another name of a prompt than {quoted(name)}."
             )
-        adapter = folder.paths[-1]
-        if adapter not in self._other_tasks:
-            logger.info("the prompt's name %s chooses the adapter %s.", quoted(name), adapter.name)
-            self._other_tasks[adapter] = type(self).at(folder, self.name, engine=self.engine)
-        return self._other_tasks[adapter]
+        chosen = (folder.route, folder.paths[-1])
+        if chosen not in self._other_ways:
+            if folder.adapter is not None:
+                logger.info("the prompt's name %s chooses the adapter %s.", quoted(name), folder.adapter.path.name)
+            self._other_ways[chosen] = type(self).at(folder, self.name, engine=self.engine)
+        return self._other_ways[chosen]
 
     @cached_property
-    def _other_tasks(self) -> dict[Path, Self]:
-        """The models with another task's adapter, by the adapter's folder."""
+    def _other_ways(self) -> dict[tuple[str, Path], Self]:
+        """The models with another route or another task's adapter, by the route and the adapter's folder."""
         return {}
 
     def with_classifier(self, classifier: "Classifier") -> Self:

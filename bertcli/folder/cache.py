@@ -77,6 +77,9 @@ def missing(folder: Folder, weights: bool = True) -> list[str]:
     try:
         layout = Layout(folder)
         network, folder_type, modules = layout.transformer, layout.folder_type, layout.missing_files()
+        if not folder.route:
+            for route in layout.network_routes:
+                modules += missing(Folder(folder.path, folder.base, folder.adapter, route))
     except BertcliError:
         # A damaged file is not missing: reading it later raises the error.
         network, folder_type, modules = folder, PLAIN, []

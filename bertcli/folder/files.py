@@ -177,11 +177,14 @@ class Folder:
 
     JSON files are read once and kept, even if they change on disk; `files_read` lists all files that were read. Pickles
     as its path. `adapter`: the folder of a LoRA adapter for the network. `base`: the folder with configuration and
-    weights, for an adapter that was saved with sentence-transformers.
+    weights, for an adapter that was saved with sentence-transformers. `route`: the route of a Router whose modules
+    count; "" for that of documents.
     """
 
-    def __init__(self, path: Path, base: "Folder | None" = None, adapter: "Folder | None" = None) -> None:
-        self.path, self.base, self.adapter = path, base, adapter
+    def __init__(
+        self, path: Path, base: "Folder | None" = None, adapter: "Folder | None" = None, route: str = ""
+    ) -> None:
+        self.path, self.base, self.adapter, self.route = path, base, adapter, route
         self._inner = ""
         self._read: dict[str, Any] = {}
         self._names_read: dict[str, None] = {}
@@ -190,12 +193,13 @@ class Folder:
         return f"Folder({str(self.path)!r})"
 
     def __reduce__(self) -> tuple[type["Folder"], tuple[Any, ...]]:
-        return Folder, (self.path, self.base, self.adapter)
+        return Folder, (self.path, self.base, self.adapter, self.route)
 
     def resolved(self) -> "Folder":
         """Return a copy with an absolute path, which keeps what was read."""
         whole = self._at(self.path.resolve(), self._inner)
         whole.base, whole.adapter = self.base and self.base.resolved(), self.adapter and self.adapter.resolved()
+        whole.route = self.route
         return whole
 
     @property

@@ -56,6 +56,17 @@ class FolderType:
         """The model that the network stands on."""
         raise NotImplementedError
 
+    def longest_text(self, folder: Folder) -> int | None:
+        """The number of tokens at which its library cuts a text, whatever the tokenizer's files say; None: as they say.
+
+        Asked where tokenizer_json_alone.
+        """
+        return None
+
+    def drops_unknown(self, folder: Folder) -> bool:
+        """True if its library leaves out pieces that the vocabulary lacks. Asked where tokenizer_json_alone."""
+        return False
+
     def own_tokens(self, settings: Any) -> tuple[str, ...]:
         """The tokens that the library adds to the backbone's tokenizer, in the order of their ids."""
         return ()

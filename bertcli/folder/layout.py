@@ -28,7 +28,7 @@ from bertcli.folder.modules import (
     type_of,
 )
 from bertcli.folder.prompts import MODEL_FILE, Prompts, read_prompts
-from bertcli.folder.router import missing_of_tables, read_tables
+from bertcli.folder.router import missing_of_tables, network_routes, read_tables
 from bertcli.folder.transformer import TransformerSettings, read_transformer_settings
 
 
@@ -59,13 +59,18 @@ class Layout:
 
     @cached_property
     def router(self) -> JsonSettings | None:
-        """router_config.json of a sentence-transformers Router, of which only the route for documents is used here."""
+        """router_config.json of a sentence-transformers Router, of whose routes the folder's is used here."""
         return read_router(self.folder)
 
     @cached_property
     def query_tables(self) -> dict[str, Folder]:
         """The folder of each route of a Router that is a table of query weights, by the route's name."""
         return read_tables(self.folder, self.router)
+
+    @cached_property
+    def network_routes(self) -> tuple[str, ...]:
+        """The routes of a Router that have a network of their own, beside the one for documents."""
+        return network_routes(self.router)
 
     @cached_property
     def _entries(self) -> list[Any]:
@@ -108,7 +113,13 @@ class Layout:
         return has_tokenizer(self.tokenizer.names)
 
     def for_prompt(self, name: str | None) -> Folder | None:
-        """Return the folder with the adapter of the task that a prompt's name chooses; None if it is this one."""
+        """Return the folder with the route or the adapter that a prompt's name chooses; None if it is this one."""
+        if self.network_routes:
+            folder = self.folder
+            route = name if name in self.network_routes else None
+            return (
+                None if (route or "") == folder.route else Folder(folder.path, folder.base, folder.adapter, route or "")
+            )
         task = task_of_prompt(name, self.task_adapters)
         if task is None:
             return None
@@ -132,8 +143,12 @@ class Layout:
 
     @cached_property
     def prompts(self) -> Prompts:
-        """The prompts by name, and the default prompt; of a model with task adapters by "task.name", too."""
-        return read_prompts(self.settings, self.task_adapters)
+        """The prompts by name, and the default prompt; of a model with task adapters by "task.name", too.
+
+        Since the name of a prompt chooses a route, each route has a prompt.
+        """
+        named, default = read_prompts(self.settings, self.task_adapters, has_modules=self.folder.has(MODULES_FILE))
+        return Prompts(dict.fromkeys(self.network_routes, "") | named, default)
 
     @property
     def query_prompt(self) -> str:

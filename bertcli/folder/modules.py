@@ -54,16 +54,13 @@ def read_router(folder: Folder) -> JsonSettings | None:
 def read_entries(folder: Folder, tasks: Sequence[str]) -> list[Any]:
     """Read the list in modules.json, whose entries `module_of` checks; empty without that file.
 
-    For a Router these are the modules of its route for documents. For model2vec they are made from its config.json. For
-    jina-embeddings-v5, which has adapters for `tasks` and lists a single module, they are those that its code applies.
+    For a Router these are the modules of the folder's route. For jina-embeddings-v5, which has adapters for `tasks` and
+    lists a single module, they are those that its code applies.
     """
     if not folder.has(MODULES_FILE):
-        config = folder.optional("config.json")
-        if config.get("model_type") != "model2vec":
-            return []
-        return _made_of("StaticEmbedding", *(["Normalize"] if config.flag("normalize", False) else []))
+        return []
     if tasks:
-        return _made_of("Transformer", "Normalize")
+        return [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in ("Transformer", "Normalize")]
     entries = folder.value(MODULES_FILE)
     if not isinstance(entries, list):
         raise BertcliError(
@@ -71,21 +68,16 @@ def read_entries(folder: Folder, tasks: Sequence[str]) -> list[Any]:
             "model."
         )
     router = read_router(folder)
-    return entries if router is None else _of_documents(router, entries)
+    return entries if router is None else _of_route(router, entries, folder.route or "document")
 
 
-def _made_of(*types: str) -> list[Any]:
-    """Make entries as modules.json would have them for modules without settings."""
-    return [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in types]
-
-
-def _of_documents(router: JsonSettings, entries: list[Any]) -> list[Any]:
-    """List the modules of a Router's route for documents, and those that follow the Router."""
+def _of_route(router: JsonSettings, entries: list[Any], name: str) -> list[Any]:
+    """List the modules of a Router's route, and those that follow the Router."""
     types, structure = router.get("types"), router.get("structure")
-    route = structure.get("document") if isinstance(structure, dict) else None
+    route = structure.get(name) if isinstance(structure, dict) else None
     if not entries or type_of(entries[0]) != "Router" or not isinstance(types, dict) or not isinstance(route, list):
         raise unusable(router.file, "has no route for documents")
-    routed = [{"type": types.get(name), "path": name} for name in route if isinstance(name, str)]
+    routed = [{"type": types.get(path), "path": path} for path in route if isinstance(path, str)]
     return routed + entries[1:]
 
 

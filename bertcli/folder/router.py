@@ -1,7 +1,7 @@
-"""Routes of a sentence-transformers Router other than the one for documents: tables of query weights.
+"""Routes of a sentence-transformers Router other than the one for documents: networks, and tables of query weights.
 
-modules.py reads the route for documents; kinds/query_tables.py reads the tables. Inference-free SPLADE models have
-such a route for queries.
+modules.py reads the modules of a route that has a network: asymmetric models have such a route for queries.
+kinds/query_tables.py reads the tables, which inference-free SPLADE models have.
 """
 
 from collections.abc import Iterable
@@ -9,6 +9,7 @@ from typing import Any
 
 from bertcli.errors import quoted
 from bertcli.folder.files import SINGLE_FILE, Folder, JsonSettings, is_plain, unusable, weights_file
+from bertcli.folder.modules import NETWORKS, type_of
 
 TABLE = "SparseStaticEmbedding"
 
@@ -16,19 +17,45 @@ TABLE = "SparseStaticEmbedding"
 def read_tables(folder: Folder, router: JsonSettings | None) -> dict[str, Folder]:
     """Map each route that consists of a SparseStaticEmbedding only to its folder; empty without a Router.
 
-    Errors: BertcliError for route_mappings, which would choose among routes by more than their names.
+    Errors: as of `_checked_routes`.
     """
     if router is None:
         return {}
-    routes = _routes(router)
-    types, parameters = router.get("types"), router.get("parameters")
-    if routes and isinstance(parameters, dict) and parameters.get("route_mappings"):
-        raise JsonSettings(parameters, router.file).refused("route_mappings")
+    types = router.get("types")
     return {
         name: folder.within(paths[0])
-        for name, paths in routes.items()
+        for name, paths in _checked_routes(router).items()
         if len(paths) == 1 and isinstance(types, dict) and _is_table(paths[0], types)
     }
+
+
+def network_routes(router: JsonSettings | None) -> tuple[str, ...]:
+    """The names of the routes that begin with a network of their own; none without a Router.
+
+    Errors: as of `_checked_routes`.
+    """
+    types = None if router is None else router.get("types")
+    if router is None or not isinstance(types, dict):
+        return ()
+    names = []
+    for name, paths in _checked_routes(router).items():
+        first = paths[0] if paths and isinstance(paths[0], str) else None
+        if type_of({"type": types.get(first)}) in NETWORKS:
+            names.append(name)
+    return tuple(names)
+
+
+def _checked_routes(router: JsonSettings) -> dict[str, list[str]]:
+    """As `_routes`. Errors: BertcliError for parameters that would choose among routes by more than their names."""
+    routes, parameters = _routes(router), router.get("parameters")
+    if routes and isinstance(parameters, dict):
+        settings = JsonSettings(parameters, router.file)
+        if settings.get("route_mappings"):
+            raise settings.refused("route_mappings")
+        # The route of a text whose role nothing says.
+        if settings.get("default_route") not in (None, "document"):
+            raise settings.refused("default_route", "; bertcli supports 'document'")
+    return routes
 
 
 def _routes(router: JsonSettings) -> dict[str, list[str]]:

@@ -10,6 +10,8 @@ class DenseEncoder(Kind):
 
     def purpose(self, *, one_label: bool) -> str:
         own = "sentence vectors" if self.pooling else ""
+        if self.routes.has_query_network:
+            own += ", with a network of their own for queries"
         return super().purpose(one_label=one_label) or own
 
     def uses(self) -> tuple[str, ...]:

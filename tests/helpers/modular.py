@@ -83,3 +83,39 @@ def write_router(folder: Path, path: str = "document_0_Transformer") -> Path:
     settings = {"model_type": "SparseEncoder", "prompts": {"query": "", "document": ""}, "similarity_fn_name": "dot"}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
     return folder
+
+
+def write_asymmetric(folder: Path) -> Path:
+    """A Router whose queries have a smaller network, another pooling and a Dense layer; then length 1 for both."""
+    task = {"transformer_task": "feature-extraction", "module_output_name": "token_embeddings"}
+    method = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
+    routes = {"query": {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1}, "document": {}}
+    for number, (route, sizes) in enumerate(routes.items()):
+        network = make(folder / f"{route}_0_Transformer", tokenizer="json", sizes=sizes, seed=number)
+        (network / "sentence_bert_config.json").write_text(json.dumps(task | {"modality_config": method}))
+    pooling = {"embedding_dimension": HIDDEN, "include_prompt": True}
+    _write(folder / "query_1_Pooling", pooling | {"embedding_dimension": 16, "pooling_mode": "cls"})
+    _write(folder / "document_1_Pooling", pooling | {"pooling_mode": "mean"})
+    dense = {"in_features": 16, "out_features": HIDDEN, "bias": False, "module_input_name": "sentence_embedding",
+             "activation_function": "torch.nn.modules.linear.Identity"}  # fmt: skip
+    _write(folder / "query_2_Dense", dense, linear_weight=bell("q", (HIDDEN, 16)))
+    (folder / "1_Normalize").mkdir()
+    kinds = {"": BASE + "router.Router", "1_Normalize": "sentence_transformers.sentence_transformer.modules.Normalize"}
+    modules = [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(kinds.items())]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    structure = {
+        "query": ["query_0_Transformer", "query_1_Pooling", "query_2_Dense"],
+        "document": ["document_0_Transformer", "document_1_Pooling"],
+    }
+    classes = {
+        "Transformer": BASE + "transformer.Transformer",
+        "Pooling": "sentence_transformers.sentence_transformer.modules.pooling.Pooling",
+        "Dense": BASE + "dense.Dense",
+    }
+    types = {path: classes[path.rpartition("_")[2]] for paths in structure.values() for path in paths}
+    parameters = {"default_route": "document", "allow_empty_key": True, "route_mappings": {}}
+    router = {"types": types, "structure": structure, "parameters": parameters}
+    (folder / "router_config.json").write_text(json.dumps(router))
+    settings = {"model_type": "SentenceTransformer", "prompts": {"query": "tea: ", "document": ""}}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    return folder

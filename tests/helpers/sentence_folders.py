@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from helpers.checkpoint_files import Dense, Sentence, write_safetensors, write_sentence
-from helpers.checkpoints import bell, weights
+from helpers.checkpoints import bell, make, weights
 from helpers.family_checkpoints import make_family
 from helpers.tokenizer_kinds import write_kind, write_qwen
 from helpers.vocabulary import pieces, write_tokenizer_json
@@ -33,6 +33,26 @@ def write_folder(folder: Path, family: str) -> Path:
     make_family(folder, family, sizes={"V": size, "H": WIDTH, "P": 64})
     write_sentence(folder, Sentence(("mean",), normalize=True, max_seq_length=LIMIT), WIDTH, [])
     (folder / "sentence_bert_config.json").rename(folder / file)
+    return folder
+
+
+# What config_sentence_transformers.json says: prompts by name, and the default one's name.
+ROLES: dict[str, tuple[dict[str, str | None], str | None]] = {
+    "query and passage": ({"query": "the cat ", "passage": "a river "}, None),
+    "with a default": ({"query": "the cat ", "passage": "a river ", "sts": "bread "}, "sts"),
+    "a default alone": ({"sts": "bread "}, "sts"),
+    "documents by default": ({"query": "the cat ", "document": "a river "}, "document"),
+    "document before passage": ({"passage": "a river ", "document": "hot ", "corpus": "bread "}, "passage"),
+    "null": ({"query": None, "document": None, "sts": "bread "}, "sts"),
+}
+
+
+def write_roles(folder: Path, name: str) -> Path:
+    """A folder with these prompts; each text of a role has a vector of its own."""
+    make(folder, sentence=Sentence(("mean",), normalize=True), tokenizer="json")
+    prompts, default = ROLES[name]
+    settings = {"model_type": "SentenceTransformer", "prompts": prompts, "default_prompt_name": default}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings), encoding="utf-8")
     return folder
 
 

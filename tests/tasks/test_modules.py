@@ -1,6 +1,7 @@
 """Cross-encoders and Routers made of modules: the numbers of sentence-transformers, and nothing skipped."""
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,15 @@ import pytest
 from helpers.bin_files import convert
 from helpers.checkpoint_files import write_safetensors
 from helpers.checkpoints import make
-from helpers.modular import DOCUMENTS, QUERIES, QUERY, query_weights, write_cross_encoder, write_router
+from helpers.modular import (
+    DOCUMENTS,
+    QUERIES,
+    QUERY,
+    query_weights,
+    write_asymmetric,
+    write_cross_encoder,
+    write_router,
+)
 from helpers.terminal import bertcli as run
 
 import bertcli
@@ -20,6 +29,7 @@ from bertcli.folder.files import Folder
 from bertcli.kinds.sparse_vectors import SparseVector
 
 RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "modules.json").read_text())
+ROLES = json.loads((Path(__file__).parents[1] / "reference" / "roles.json").read_text())
 
 
 @pytest.mark.parametrize("pickled", [False, True])
@@ -92,7 +102,7 @@ def test_a_routers_queries_take_no_pass(tmp_path: Path, layout: str, monkeypatch
         model.encode_sparse(["tea"], prompt_name="query", chunk=8)
     with pytest.raises(BertcliError, match="A query has no second text"):
         model.encode_sparse(["tea"], pairs=["hot"], prompt_name="query")
-    with pytest.raises(BertcliError, match="encodes queries by a route of their own, which gives no dense vectors"):
+    with pytest.raises(BertcliError, match="has a table of sparse weights for queries, which gives no dense vectors"):
         model.encode(["tea"], prompt_name="query", pooling="mean")
 
 
@@ -187,3 +197,56 @@ def test_a_model_with_code_of_its_own_is_named(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
     with pytest.raises(BertcliError, match=r"lacks the tensor .*: it has code of its own \(auto_map in config.json\)"):
         bertcli.load(folder)
+
+
+def test_a_router_has_a_network_for_queries(tmp_path: Path) -> None:
+    folder = write_asymmetric(tmp_path / "model")
+    assert missing(Folder(folder)) == []
+    model, texts, recorded = bertcli.load(folder), ROLES["texts"], ROLES["vectors"]["asymmetric"]
+    vectors = {name: model.encode(texts, prompt_name=name) for name in (None, "query", "document")}
+    for name, role in ((None, "text"), ("query", "query"), ("document", "document")):
+        np.testing.assert_allclose(vectors[name], recorded[role], rtol=0, atol=1e-6)
+    of_queries = model.for_prompt("query")
+    assert of_queries is model.for_prompt("query"), "it is opened once"
+    assert of_queries.for_prompt("document").config == model.config
+    pickled = pickle.loads(pickle.dumps(of_queries))
+    np.testing.assert_array_equal(pickled.encode(texts, prompt_name="query"), vectors["query"])
+    told = run("encode", "-m", folder, "tea", "--prompt-name", "query").err
+    assert "pooling cls, from query_1_Pooling/config.json; vectors of length 1; the route for queries; 'tea: '" in told
+    assert "with a network of their own for queries" in run("info", folder).out
+    (folder / "query_0_Transformer" / "model.safetensors").unlink()
+    assert missing(Folder(folder)) == ["query_0_Transformer/model.safetensors"]
+
+
+@pytest.mark.parametrize("asked", [(), ("--prompt-name", "query")])
+def test_a_router_is_searched_by_both_networks(tmp_path: Path, asked: tuple[str, ...]) -> None:
+    folder, (query, other) = write_asymmetric(tmp_path / "model"), ROLES["texts"]
+    recorded = ROLES["vectors"]["asymmetric"]
+    expected = np.sort(np.array(recorded["query"])[0] @ np.array(recorded["document"]).T)[::-1]
+    texts, vectors, index = tmp_path / "texts.txt", tmp_path / "vectors.npy", tmp_path / "texts.index"
+    texts.write_text(f"{query}\n{other}\n", encoding="utf-8")
+    assert run("encode", "-m", folder, "-i", texts, "-o", vectors).status == 0
+    ways: list[list[str | Path]] = [["-i", texts], ["-i", vectors]]
+    ways += [["-i", texts, "--index", index]] * 2
+    for arguments in ways:
+        result = run("search", "-m", folder, query, *arguments, *asked, "--format", "jsonl")
+        assert result.status == 0, result.err
+        assert "prompts: 'tea: ' before the query, none before what is searched." in result.err
+        hits = result.records[0].get("nearest", result.records)
+        np.testing.assert_allclose([hit["score"] for hit in hits], expected, rtol=0, atol=1e-6)
+    assert run("encode", "-m", folder, "-i", texts, "-o", vectors, "--pooling", "max").status == 0
+    refused = run("search", "-m", folder, query, "-i", vectors, *asked)
+    assert "was made with --pooling 'max', and not with 'mean', which is this model's" in refused.err
+
+
+def test_routes_that_nothing_runs_are_refused(tmp_path: Path) -> None:
+    folder = write_asymmetric(tmp_path / "model")
+    router = json.loads((folder / "router_config.json").read_text())
+    other = router | {"parameters": {"default_route": "query"}}
+    (folder / "router_config.json").write_text(json.dumps(other))
+    with pytest.raises(BertcliError, match="has the default_route 'query'; bertcli supports 'document'"):
+        bertcli.load(folder).encode(["tea"])
+    alone = router | {"structure": {"document": router["structure"]["document"]}}
+    (folder / "router_config.json").write_text(json.dumps(alone))
+    with pytest.raises(BertcliError, match="has no route for queries that bertcli runs: leave out prompt_name"):
+        bertcli.load(folder).encode(["tea"], prompt_name="query")

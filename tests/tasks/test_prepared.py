@@ -34,7 +34,8 @@ def test_prepared_prompts_are_those_of_sentence_transformers(case: str, tmp_path
 
 
 def test_prepared_prompts_that_are_not_there_are_named(tmp_path: Path, made: Made) -> None:
-    with pytest.raises(BertcliError, match=r"no prompt 'x' \(--prompt-name\); it has 'query', 'passage', 'none'"):
+    names = "'query', 'passage', 'none', 'document'"
+    with pytest.raises(BertcliError, match=rf"no prompt 'x' \(--prompt-name\); it has {names}"):
         bertcli.load(prompted(tmp_path, "default")).encode(["tea"], prompt_name="x")
     with pytest.raises(BertcliError, match="it names none: give the words themselves with --prompt"):
         bertcli.load(made()).encode(["tea"], prompt_name="query")

@@ -100,7 +100,7 @@ class EncodeTask(PreparedTask[Block]):
     @property
     def summary(self) -> str:
         length = "; vectors of length 1" if self.plan.normalize and not self.plan.cut_last else ""
-        return f"pooling {self.plan.reason}{length}{super().summary}"
+        return f"pooling {self.plan.reason}{length}{self.model.kind.routes.summary}{super().summary}"
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Prepare texts for the tokenizer: put a prompt before them, and cut long ones into chunks (chunks.py)."""
 
+import logging
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
@@ -8,6 +9,7 @@ from bertcli.folder.prompts import Role
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.options import PromptedOptions, ReadOptions
 
+logger = logging.getLogger("bertcli")
 P = TypeVar("P", bound=PromptedOptions)
 
 
@@ -39,6 +41,13 @@ def for_queries(model: LoadedModel, options: P) -> P:
     asked = for_role(model, "query", options)
     named = asked.prompt is not None or asked.prompt_name is not None
     return asked if named else replace(asked, prompt=model.kind.prompt)
+
+
+def note_prompts(query: str, document: str) -> None:
+    """Log the prompts of a search, if there are any."""
+    if query or document:
+        of_query, of_document = (quoted(prompt) if prompt else "none" for prompt in (query, document))
+        logger.info("prompts: %s before the query, %s before what is searched.", of_query, of_document)
 
 
 def prepare(model: LoadedModel, options: PromptedOptions) -> Preparation:

@@ -20,6 +20,7 @@ from bertcli.tasks.running.batches import check_needs, hidden_states, in_packed_
 
 def plan_sparse(model: LoadedModel, options: EncodeOptions) -> PreparedTask[SparseBlock]:
     """Make the task of sparse vectors. Errors: BertcliError for a model without the head, and as of dense vectors."""
+    model = model.for_prompt(options.prompt_name)
     weights = model.kind.sparse_weights
     if weights.head is not None:
         check_needs(model, SPEC.needs(options))

@@ -88,7 +88,9 @@ class Passages:
         if index is not None and STANDARD_INPUT in files:
             raise BertcliError("Standard input has no index: give files, or leave out --index.")
         task = self._comparison.task
-        self._made = Made(signature(model.name, model.files_read), self._comparison.settings, task.width)
+        # A Router may have another network for the queries.
+        encoder = task.model
+        self._made = Made(signature(encoder.name, encoder.files_read), self._comparison.settings, task.width)
         entries = {} if index is None else read_index(index, self._made)
         in_files = {file: passages_in(file, column) for file in files}
         if not any(in_files.values()):

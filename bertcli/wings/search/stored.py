@@ -13,8 +13,8 @@ from bertcli.files.texts import Text, Texts
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.encode import SETTINGS, Plan, encode
 from bertcli.tasks.encode import EncodeOptions, Pooling
-from bertcli.tasks.parts.made_alike import settings_of, unfit_prompt
-from bertcli.tasks.parts.prepared import for_role
+from bertcli.tasks.parts.made_alike import check_made_alike, settings_of, unfit_prompt
+from bertcli.tasks.parts.prepared import for_role, note_prompts, prepare
 from bertcli.tasks.running.task import Record
 from bertcli.wings.search.nearest import nearest
 from bertcli.wings.search.spec import STORED, SearchOptions
@@ -42,17 +42,25 @@ class SearchedVectors(NamedTuple):
     ) -> list[Record]:
         """Records {query, nearest: [{row, score, …}, …]}, best row first."""
         model = model.for_prompt(options.prompt_name)
-        settings = settings_of(model, self.stored)
+        # A Router may have another network for the queries.
+        encoder = model.for_prompt(model.kind.prompt_name("document"))
+        settings = settings_of(encoder, self.stored)
         measure = model.kind.compared
         if measure != "cosine":
             logger.info("vectors are compared by %s, as the checkpoint specifies.", measure)
         if settings is not None:
-            options = _as_stored(model, options, settings)
+            if model.kind.routes.has_query_network:
+                check_made_alike(encoder, self.stored)
+            else:
+                options = _as_stored(model, options, settings)
             if (unfit := unfit_prompt(model, self.stored, settings)) is not None:
                 logger.warning("%s; the query is compared with them all the same.", unfit)
         if not queries:
             return []
-        vectors = encode(model, queries, for_role(model, "query", options))
+        asked = for_role(model, "query", options)
+        if settings is not None:
+            note_prompts(prepare(model, asked).prompt, settings.get("prompt", ""))
+        vectors = encode(model, queries, asked)
         neighbors = nearest(vectors, self.stored, search.top_k, measure)
         known = self._known(neighbors)
         least = float("-inf") if search.min_score is None else search.min_score

@@ -11,7 +11,7 @@ from bertcli.files.texts import from_values
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute import encode
 from bertcli.tasks.encode import EncodeOptions
-from bertcli.tasks.parts.prepared import for_queries, for_role
+from bertcli.tasks.parts.prepared import for_queries, for_role, note_prompts
 from bertcli.tasks.parts.prepared_task import PreparedTask
 from bertcli.tasks.parts.sample_sentences import PREDICATES, SENTENCES
 from bertcli.tasks.running.run import results
@@ -42,12 +42,14 @@ class Comparison:
         self._how = model.kind.sparse_compared if sparse else model.kind.compared
         # A prompt that is given is the query's.
         documents = for_role(model, "document", replace(asked, prompt=None, prompt_name=None))
+        model = model.for_prompt(documents.prompt_name)
         size = length_limit(model, options.max_length)
         if options.max_length is None:
             size = min(size, CHUNK)
         in_chunks = replace(documents, max_length=None, chunk=(size, size // OVERLAP))
         self.task: PreparedTask[Any] = encode.plan(model, in_chunks)
         self._queries: PreparedTask[Any] = encode.plan(model, for_queries(model, asked))
+        note_prompts(self._queries.prompt, self.task.prompt)
         self.rows_of: Callable[[Any], Rows] = SparseRows.of if sparse else DenseRows.of
         self.no_rows: Rows = SparseRows.of([]) if sparse else DenseRows(np.empty((0, self.task.width), np.float32))
         self.settings = {**self.task.settings, "chunk": [*in_chunks.chunk_sizes]}

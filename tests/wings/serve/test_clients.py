@@ -257,11 +257,11 @@ def test_as_many_inputs_as_programs_send(rag: Running, sentence: Model) -> None:
 def test_a_model_with_prompts_has_those_of_queries_and_documents(tmp_path: Path) -> None:
     folder = tmp_path / "prompted"
     shutil.copytree(find_model("bert-mini-sentence").path, folder)
-    settings = {"prompts": {"query": "find: ", "passage": "text: "}}
+    settings = {"prompts": {"query": "find: ", "document": "text: "}}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
     model = bertcli.load(folder)
     with serving([model]) as running:
-        for role, name in (("query", "query"), ("search_document", "passage"), ("retrieval.query", "query")):
+        for role, name in (("query", "query"), ("search_document", "document"), ("retrieval.query", "query")):
             found = running.given("/v1/embeddings", {"input": TEXTS, "input_type": role})["data"]
             expected = model.encode(TEXTS, prompt_name=name)
             np.testing.assert_allclose([each["embedding"] for each in found], expected, atol=1e-6)
