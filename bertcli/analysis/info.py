@@ -287,7 +287,9 @@ def _vectors(record: Mapping[str, Any]) -> str | None:
     if "width" not in record:
         return None
     pooling = record.get("pooling")
-    how = "one for each token" if pooling is None else f"pooled by {' + '.join(pooling)}, {record['pooling_from']}"
+    how = "one for each token"
+    if pooling is not None:
+        how = ", ".join(filter(None, (f"pooled by {' + '.join(pooling)}", record["pooling_from"])))
     return f"{record['width']:,} numbers, {how}" + (", scaled to length 1" if record["normalize"] else "")
 
 

@@ -4,6 +4,7 @@ settings.py reads the configuration files; slow.py builds a tokenizer where toke
 templates around a text and truncation, which bertcli applies itself (tokenizer.py, template.py).
 """
 
+import json
 import logging
 import os
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
+from tokenizers.models import Unigram
 
 from bertcli.folder.files import VOCABULARY_LIMIT, Folder, read_whole
 from bertcli.tokens.bounds import check_tokenizer
@@ -95,6 +97,16 @@ def special_tokens(backend: Backend, settings: Settings) -> dict[str, str]:
             tokens[role] = next(known, bert[role])
     tokens["unk"] = getattr(backend.model, "unk_token", None) or tokens["unk"]
     return {**tokens, **settings.named}
+
+
+def unknown_id(backend: Backend) -> int | None:
+    """The id of what the vocabulary lacks; None for a tokenizer that has none."""
+    # The library does not show that of a Unigram model otherwise.
+    if isinstance(backend.model, Unigram):
+        id: int | None = json.loads(backend.to_str())["model"].get("unk_id")
+        return id
+    token = getattr(backend.model, "unk_token", None)
+    return None if token is None else backend.token_to_id(token)
 
 
 def _from_json(file: Path) -> Backend:

@@ -54,6 +54,7 @@ class Settings(NamedTuple):
     has_segments: bool = True  # the second text of a pair has segment 1
     disputed: bool = False  # transformers 4 and 5 disagree on `has_segments`
     adds_special: bool = True  # put special tokens around a text
+    drops_unknown: bool = False  # leave out pieces that the vocabulary lacks
     chat: "ChatTemplate | None" = None  # the template for pairs
 
     def flag(self, name: str, default: bool) -> bool:

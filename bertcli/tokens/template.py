@@ -62,6 +62,14 @@ def without_own_spaces(text: str, side: Encoding) -> Listed:
     return Listed(side.ids, offsets, side.word_ids)
 
 
+def without_id(side: Encoding | Listed, dropped: int) -> Listed:
+    """A text's tokens but those of an id."""
+    ids = side.ids
+    kept = [place for place, id in enumerate(ids) if id != dropped]
+    offsets, words = side.offsets, side.word_ids
+    return Listed([ids[i] for i in kept], [offsets[i] for i in kept], [words[i] for i in kept])
+
+
 Side = Encoding | Listed  # the tokens of one text, without special tokens
 
 

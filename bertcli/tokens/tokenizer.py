@@ -22,7 +22,7 @@ from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
 from bertcli.models.config import Config
 from bertcli.tokens.library import AT_OPENING, library_errors, try_texts, without_lines_of_panics
-from bertcli.tokens.load_tokenizer import open_backend, special_tokens
+from bertcli.tokens.load_tokenizer import open_backend, special_tokens, unknown_id
 from bertcli.tokens.settings import Settings, read_settings
 from bertcli.tokens.template import (
     Cut,
@@ -33,6 +33,7 @@ from bertcli.tokens.template import (
     TemplateToken,
     Tokens,
     kept_parts,
+    without_id,
     without_own_spaces,
 )
 
@@ -65,6 +66,7 @@ class Tokenizer:
         self._has_segments = settings.has_segments and takes_segments
         self._segments_disputed = settings.disputed and takes_segments
         self._rows = config.vocab_size if config else None
+        self._dropped_id = unknown_id(backend) if settings.drops_unknown else None
         self._check_vocabulary()
         bare = (TemplateToken(0, 0, 0),), (TemplateToken(0, 0, 0), TemplateToken(1, 0, 0))
         self._templates = (
@@ -95,7 +97,7 @@ class Tokenizer:
         # They are often left from the training run. Only where tokenizer.json is `alone` is there no other limit.
         cut, filled = backend.truncation, backend.padding
         if cut is not None:
-            max_length = cut["max_length"] if alone else settings.max_length
+            max_length = cut["max_length"] if alone and settings.max_length is None else settings.max_length
             sides = (settings.cut_left, cut["direction"] == "left")
             settings = settings._replace(
                 max_length=max_length, cut_left=next(side for side in sides if side is not None)
@@ -309,7 +311,7 @@ class Tokenizer:
         template = self._templates[ALONE]
         at = next(number for number, token in enumerate(template) if token.side is not None)
         before, after = ([token.id for token in side] for side in (template[:at], template[at + 1 :]))
-        inner = [*ids]
+        inner = [id for id in ids if id != self._dropped_id]
         if before + after and inner[:at] == before and inner[len(inner) - len(after) :] == after:
             inner = inner[at : len(inner) - len(after)]
         side = Listed(inner, [(0, 0)] * len(inner), [None] * len(inner))
@@ -382,6 +384,8 @@ class Tokenizer:
             sides: Sequence[Side] = encodings
             if self._trims_own_spaces:
                 sides = [without_own_spaces(text, side) for text, side in zip(distinct, encodings, strict=True)]
+            if self._dropped_id is not None:
+                sides = [without_id(side, self._dropped_id) for side in sides]
             side_of = dict(zip(distinct, sides, strict=True))
             return [side_of[text] for text in texts]
         except TypeError:
@@ -439,7 +443,11 @@ def _settings_of(layout: Layout) -> Settings:
     """Read the tokenizer's settings, and what other files of the folder say about it."""
     of_transformer = layout.transformer_settings
     if layout.folder_type.tokenizer_json_alone:
-        settings = Settings(adds_special=False)
+        settings = Settings(
+            adds_special=False,
+            max_length=layout.folder_type.longest_text(layout.folder),
+            drops_unknown=layout.folder_type.drops_unknown(layout.folder),
+        )
     else:
         settings = read_settings(layout.tokenizer, of_transformer.tokenizer)
     words: list[str] = []

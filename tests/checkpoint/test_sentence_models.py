@@ -9,9 +9,19 @@ import numpy as np
 import pytest
 from helpers.checkpoint_files import write_safetensors
 from helpers.family_checkpoints import make_family
-from helpers.sentence_folders import FOLDERS, LIMIT, write_folder, write_gemma, write_jina, write_qwen_folder, write_t5
+from helpers.sentence_folders import (
+    FOLDERS,
+    LIMIT,
+    ROLES,
+    write_folder,
+    write_gemma,
+    write_jina,
+    write_qwen_folder,
+    write_roles,
+    write_t5,
+)
 from helpers.served import serving
-from helpers.static_models import LAYOUTS, WIDTH, write_static
+from helpers.static_models import LAYOUTS, MODEL2VEC, WIDTH, write_model2vec, write_static
 from helpers.terminal import bertcli as command
 from helpers.vocabulary import pieces
 from safetensors.numpy import load_file
@@ -22,6 +32,8 @@ from bertcli.folder.cache import missing
 from bertcli.folder.files import Folder
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "sentence_models.json").read_text(encoding="utf-8"))
+MODEL2VEC_GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "model2vec.json").read_text(encoding="utf-8"))
+ROLE_GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "roles.json").read_text(encoding="utf-8"))
 # A prompt's name with a task, and what it is equal to. A task alone has the default prompt, the documents'.
 JINA_NAMES = [
     ("text-matching.query", "text-matching/query"),
@@ -37,6 +49,26 @@ def test_sentence_models_of_other_families(tmp_path: Path, family: str) -> None:
     np.testing.assert_allclose(vectors, GOLDEN["families"][family], atol=1e-6)
     (item,) = [item for block in model.encode_blocks(GOLDEN["long"][1:]) for item in block.items]
     assert (len(item.tokens.ids), item.tokens.truncated) == (LIMIT, True)
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_sentence_models_have_the_prompts_of_their_roles(tmp_path: Path, name: str) -> None:
+    """As sentence-transformers runs: without a prompt of its own a role has none, not the default one."""
+    model = bertcli.load(write_roles(tmp_path, name))
+    recorded = ROLE_GOLDEN["vectors"][name]
+    for role in ("text", "query", "document"):
+        vectors = model.encode(ROLE_GOLDEN["texts"], prompt_name=model.kind.prompt_name(role))
+        np.testing.assert_allclose(vectors, recorded[role], rtol=0, atol=1e-6)
+    hits = bertcli_search(model, tmp_path)
+    expected = np.array(recorded["query"])[0] @ np.array(recorded["document"]).T
+    np.testing.assert_allclose(hits, np.sort(expected)[::-1], rtol=0, atol=1e-6)
+
+
+def bertcli_search(model: Any, folder: Path) -> list[float]:
+    """The scores of all texts for the first of them, by `search_files`."""
+    file = folder / "texts.txt"
+    file.write_text("\n".join(ROLE_GOLDEN["texts"]), encoding="utf-8")
+    return [hit["score"] for hit in bertcli.search_files(ROLE_GOLDEN["texts"][0], file, model=model)]
 
 
 def test_nomics_prompts_are_a_note_where_none_is_given(tmp_path: Path) -> None:
@@ -212,6 +244,38 @@ def test_static_models_of_model2vec_need_no_modules(tmp_path: Path) -> None:
     assert missing(Folder(tmp_path)) == []
     vectors = bertcli.load(tmp_path).encode(GOLDEN["texts"])
     np.testing.assert_allclose(vectors, GOLDEN["static"]["model2vec"], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", MODEL2VEC)
+def test_static_models_equal_the_library_that_reads_the_folder(tmp_path: Path, name: str) -> None:
+    folder, recorded = write_model2vec(tmp_path, name), MODEL2VEC_GOLDEN["folders"][name]
+    assert missing(Folder(folder)) == []
+    vectors = bertcli.load(folder).encode(MODEL2VEC_GOLDEN["texts"], truncation="silent")
+    expected = np.array(recorded["vectors"])
+    # model2vec averages a float16 table in float16.
+    half = MODEL2VEC[name].dtype == "float16"
+    atol = 1e-3 * np.abs(expected).max() if half else 1e-6 * max(1, np.abs(expected).max())
+    np.testing.assert_allclose(vectors, expected, rtol=0, atol=atol)
+    unknown = vectors[MODEL2VEC_GOLDEN["texts"].index("§§§")]
+    # A Unigram model has a piece for the space before them.
+    assert unknown.any() == (recorded["library"] == "sentence-transformers" or MODEL2VEC[name].unigram)
+
+
+def test_static_models_leave_out_unknown_words_wherever_tokens_are_shown(tmp_path: Path) -> None:
+    folder = write_model2vec(tmp_path, "plain")
+    tokens = command("tokenize", "-m", folder, "hot § tea", "--format", "jsonl").records[0]
+    assert tokens["tokens"] == ["hot", "tea"]
+    model = bertcli.load(folder)
+    unknown = model.tokenizer.special_id("unk")
+    hot, tea = tokens["ids"]
+    assert unknown is not None
+    assert model.tokenizer.of_ids([hot, unknown, tea]).ids == [hot, tea]
+    told = command("encode", "-m", folder, "tea " * 600, "--format", "jsonl").err
+    assert "had more than 512 tokens" in told
+    (folder / "config.json").write_text('{"max_length": 0}')
+    refused = command("encode", "-m", folder, "tea")
+    assert refused.status == 1
+    assert "config.json has the max_length 0" in refused.err
 
 
 @pytest.mark.parametrize("layout", ["folder", "model2vec"])

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from helpers.checkpoint_files import write_safetensors
@@ -35,3 +35,77 @@ def write_static(folder: Path, layout: str) -> None:
     if path == ".":
         config = {"model_type": "model2vec", "architectures": ["StaticModel"], "normalize": layout == "model2vec"}
         (folder / "config.json").write_text(json.dumps(config))
+
+
+class Model2Vec(NamedTuple):
+    """What model2vec's save_pretrained writes, which has modules.json in newer versions only.
+
+    unigram: the tokenizer is a Unigram model, whose unknown piece has no name.
+    """
+
+    dtype: str = "float32"
+    mapped: bool = False
+    weighted: bool = False
+    normalize: bool = True
+    unigram: bool = False
+    has_modules: bool = False
+    max_length: int | None = 512
+
+
+MODEL2VEC = {
+    "plain": Model2Vec(),
+    "not normalized": Model2Vec(normalize=False),
+    "mapped": Model2Vec(mapped=True),
+    "weighted": Model2Vec(weighted=True, normalize=False),
+    "float16": Model2Vec("float16"),
+    "float16, mapped and weighted": Model2Vec("float16", True, True),
+    "float64": Model2Vec("float64"),
+    "int8": Model2Vec("int8"),
+    "int8, not normalized": Model2Vec("int8", normalize=False),
+    "int8, mapped and weighted": Model2Vec("int8", True, True, normalize=False),
+    "unigram": Model2Vec(unigram=True),
+    "never cut": Model2Vec(max_length=None),
+    "with modules": Model2Vec(has_modules=True),
+    "float16 with modules": Model2Vec("float16", True, True, has_modules=True),
+    "int8 with modules": Model2Vec("int8", has_modules=True),
+    "int8, mapped and weighted, with modules": Model2Vec("int8", True, True, has_modules=True),
+}
+
+
+def write_model2vec(folder: Path, name: str) -> Path:
+    """A folder of MODEL2VEC; its config.json names no type."""
+    saved = MODEL2VEC[name]
+    folder.mkdir(parents=True, exist_ok=True)
+    write_tokenizer_json(folder, pieces())
+    count = len(pieces())
+    if saved.unigram:
+        vocabulary: list[list[Any]] = [["<unk>", 0.0], ["<pad>", 0.0], ["▁", -4.0], ["?", -9.0]]
+        vocabulary += [[f"▁{piece}", -8.0] for piece in pieces()]
+        count = len(vocabulary)
+        space = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+        tokenizer: dict[str, Any] = {
+            "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
+            "pre_tokenizer": space, "post_processor": None, "decoder": space,
+            "model": {"type": "Unigram", "unk_id": 3, "vocab": vocabulary, "byte_fallback": False},
+        }  # fmt: skip
+        (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    table = bell("table", (50 if saved.mapped else count, WIDTH))
+    if saved.dtype == "int8":
+        table = np.rint(table / np.abs(table).max() * 127)
+    table = table.astype(saved.dtype)
+    codes = {"float32": "F32", "float16": "F16", "float64": "F64", "int8": "I8"}
+    tensors: dict[str, tuple[str, Any]] = {"embeddings": (codes[saved.dtype], table)}
+    if saved.mapped:
+        tensors["mapping"] = ("I64", np.arange(count) % 50)
+    if saved.weighted:
+        tensors["weights"] = ("F32", bell("weights", (count,)).astype(np.float32))
+    write_safetensors(folder / "model.safetensors", tensors)
+    config = {"normalize": saved.normalize, "max_length": saved.max_length, "embedding_dtype": saved.dtype}
+    (folder / "config.json").write_text(json.dumps(config))
+    if saved.has_modules:
+        names = ["StaticEmbedding", *(["Normalize"] if saved.normalize else [])]
+        paths = [".", "1_Normalize"]
+        modules = [{"idx": i, "name": str(i), "path": paths[i], "type": f"sentence_transformers.models.{kind}"}
+                   for i, kind in enumerate(names)]  # fmt: skip
+        (folder / "modules.json").write_text(json.dumps(modules))
+    return folder

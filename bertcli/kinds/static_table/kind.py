@@ -1,5 +1,7 @@
 """`StaticTable`: the mean of the rows of a table, one for each token of a text."""
 
+from typing import Any
+
 from bertcli.folder.layout import Layout
 from bertcli.kinds.kind import Kind
 from bertcli.kinds.modules import Modules, check_layers, settings
@@ -24,4 +26,7 @@ def read(layout: Layout, modules: Modules) -> StaticTable | None:
     if layout.folder_type is not TYPE:
         return None
     check_layers(layout)
-    return StaticTable(**settings(layout, modules) | {"pooling": DEFAULT_POOLING, "reason": REASON})
+    own: dict[str, Any] = {"pooling": DEFAULT_POOLING, "reason": REASON}
+    if not layout.module_types:
+        own["normalize"] = layout.folder.object("config.json").flag("normalize", False)
+    return StaticTable(**settings(layout, modules) | own)

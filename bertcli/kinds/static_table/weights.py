@@ -12,13 +12,15 @@ from bertcli.weights.network_files import NetworkFiles
 from bertcli.weights.tensors import StoredTensor, open_tensors
 
 TABLE, MODEL2VEC = "embedding.weight", "embeddings"  # the table's name in sentence-transformers, and in model2vec
+WHOLE = "I8"  # the type of numbers that quantize_to="int8" of model2vec writes
 
 
 def open_table(folder: Folder) -> NetworkFiles:
     """Open the table [token, width] in a folder, and make the configuration of its shape.
 
     model2vec may store fewer rows, with the row (`mapping`) and a factor (`weights`) for each token: then the table is
-    expanded, as sentence-transformers does. Errors: BertcliError naming file and tensor.
+    expanded, as sentence-transformers does. Rows of int8 are numbers as they are, without a scale.
+    Errors: BertcliError naming file and tensor.
     """
     stored = open_tensors(folder)
     name = next((name for name in (TABLE, MODEL2VEC) if name in stored), None)
@@ -31,7 +33,7 @@ def open_table(folder: Folder) -> NetworkFiles:
         raise BertcliError(
             f"{table.file} has tensor {name} of shape {table.shape}, which is no table of vectors: use another model."
         )
-    if name == MODEL2VEC and {"mapping", "weights"} & stored.keys():
+    if table.dtype == WHOLE or (name == MODEL2VEC and {"mapping", "weights"} & stored.keys()):
         stored = {name: table._replace(dtype="F32", array=_folded(table, stored))}
     rows, width = stored[name].shape
     model_family = family("model2vec")
@@ -41,7 +43,7 @@ def open_table(folder: Folder) -> NetworkFiles:
 
 def _folded(table: StoredTensor, stored: Mapping[str, StoredTensor]) -> NDArray[np.float32]:
     """Expand model2vec's table: embeddings[mapping] · weights."""
-    values = table.float32()
+    values = table.array.astype(np.float32) if table.dtype == WHOLE else table.float32()
     if "mapping" in stored:
         rows = stored["mapping"].array
         if rows.dtype.kind not in "iu" or rows.ndim != 1 or not np.isin(rows, np.arange(len(values))).all():
