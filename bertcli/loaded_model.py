@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bertcli.folder.files import Folder
     from bertcli.folder.layout import Layout
     from bertcli.kinds.kind import Kind
+    from bertcli.kinds.pair_scores import PairScores
     from bertcli.network.after_pooling import Dense, LayerNorm
     from bertcli.tokens import Tokenizer
     from bertcli.weights.loading import TensorUse
@@ -382,18 +383,23 @@ class LoadedModel:
         except BertcliError:
             return Kind()
 
-    def layers_after(self) -> "tuple[Dense | LayerNorm, ...]":
-        """The folder's layers after the network (Dense, LayerNorm); none, with a log line, if bertcli refuses one."""
+    @cached_property
+    def pair_scores(self) -> "PairScores | None":
+        """The steps from a pair's hidden states to its logits; None if the classification head has them."""
+        return self.kind.pair_scores(self)
+
+    def layers_after(self) -> "Mapping[str, Dense | LayerNorm]":
+        """The folder's layers after the network, by path; none, with a log line, if bertcli refuses one."""
         try:
             return self.kind.layers
         except BertcliError as error:  # encode and rank refuse such modules; the network is whole without them
             logger.info("%s: what comes after the network does not run: %s", self.name, error)
-            return ()
+            return {}
 
     def note_layers_after(self, verb: str) -> None:
         """Log that a folder's layers after the network are not `verb` ("compared"): a pass ends before them."""
         if layers := self.layers_after():
-            count = sum(weights.array.size for layer in layers for weights in parameters(layer))
+            count = sum(weights.array.size for layer in layers.values() for weights in parameters(layer))
             logger.info("%s: the layers after the network (%s parameters) are not %s.", self.name, f"{count:,}", verb)
 
     @names_checked

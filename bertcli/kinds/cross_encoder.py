@@ -4,7 +4,7 @@ Its modules are a pooling with Dense and LayerNorm layers up to the logits, or L
 next token. One with a classification head needs no settings from here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import SCORES
-from bertcli.kinds.kind import Kind
+from bertcli.kinds.kind import Kind, numbered
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.opened import Opened
 from bertcli.kinds.pair_scores import PairScores
@@ -46,8 +46,8 @@ class CrossEncoder(Kind):
         return "This checkpoint scores pairs: use rank, or choose a pooling (--pooling)."
 
     @property
-    def layers(self) -> tuple[Dense | LayerNorm, ...]:
-        return (*self.dense, *self.scores)
+    def layers(self) -> Mapping[str, Dense | LayerNorm]:
+        return numbered((*self.dense, *self.scores))
 
     def refusal_of_chat(self, name: str) -> None:
         return None

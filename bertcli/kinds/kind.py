@@ -46,6 +46,11 @@ class ScoredTokens(NamedTuple):
     score: float
 
 
+def numbered(layers: Sequence[Dense | LayerNorm]) -> dict[str, Dense | LayerNorm]:
+    """Layers that follow each other, by their paths."""
+    return {f"dense.{number}": layer for number, layer in enumerate(layers)}
+
+
 @dataclass(frozen=True)
 class Kind:
     """What a model gives, and the settings of a single vector of a text, which every model of tokens can give."""
@@ -137,9 +142,9 @@ class Kind:
         return Steps((), (), False, reason)
 
     @property
-    def layers(self) -> tuple[Dense | LayerNorm, ...]:
-        """All layers after the network."""
-        return self.dense
+    def layers(self) -> Mapping[str, Dense | LayerNorm]:
+        """All layers after the network, by their paths in `params` and `trace`."""
+        return numbered(self.dense)
 
     # ------------------------------------------------------------------------------------------------- other results
 

@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.bge_m3 import write_bge_m3
 from helpers.checkpoints import Dense, Sentence
+from helpers.modular import write_cross_encoder
+from helpers.rerankers import KINDS as RERANKERS
+from helpers.rerankers import write_reranker
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import cases
@@ -528,6 +532,42 @@ def test_trace_a_trace_within_a_trace_is_refused() -> None:
         bertcli.params(model)  # looks by itself, and unnoticed
         model.forward([[1, 2]])
     assert trace.totals.macs == 2 * 2 * (4 * 128 * 128 + 2 * 128 * 512 + 2 * 2 * 128)
+
+
+def test_trace_and_params_know_every_layer_of_a_kind(tmp_path: Path) -> None:
+    """Outputs of bge-m3, modules of a cross-encoder, and what a reranker makes of two rows of a table."""
+    bge = bertcli.load(write_bge_m3(tmp_path / "bge-m3"))
+    modular = bertcli.load(write_cross_encoder(tmp_path / "modular"))
+    reranker = bertcli.load(write_reranker(tmp_path / "reranker", **RERANKERS["published"]))
+    documents = ["a river", "hot tea"]
+
+    def token_vectors() -> Any:
+        return [vectors for block in bge.encode_blocks(documents, pooling="none") for vectors in block.vectors]
+
+    calls: list[tuple[Any, Callable[[], Any], list[str]]] = [
+        (bge, lambda: bge.encode_sparse(documents), ["sparse_linear"]),
+        (bge, lambda: bge.rank("tea", documents), ["colbert_linear"]),
+        (bge, token_vectors, ["colbert_linear"]),
+        (modular, lambda: modular.rank("tea", documents), ["dense.0", "dense.1", "dense.2"]),
+        (reranker, lambda: reranker.rank("tea", documents), ["logit_score"]),
+    ]
+    for model, call, paths in calls:
+        expected = call()
+        with bertcli.trace(model) as trace:
+            found = call()
+        assert repr(found) == repr(expected)
+        assert [each.path for each in trace.calls if each.path in paths][: len(paths)] == paths
+        operations = {step.path: step.operation.split()[0] for step in trace.steps}
+        assert all(operations[path] == ("layer" if path == "dense.1" else "linear") for path in paths)
+    rows = {row.path: row for row in bertcli.params(bge).rows}
+    assert (rows["sparse_linear"].params, rows["colbert_linear"].params) == (32 + 1, 32 * 32 + 32)
+    assert rows["colbert_linear"].connected_to == ()
+    rows = {row.path: row for row in bertcli.params(modular).rows}
+    assert [rows[f"dense.{number}"].params for number in range(3)] == [1024, 64, 33]
+    assert rows["dense.2"].connected_to == ("dense.1",)
+    # The pass of a reranker reads no parameters but those of its network, which ends before its head.
+    assert trace.totals.params == bertcli.params(reranker).total_params
+    assert [(step.params, step.macs) for step in trace.steps if step.path == "logit_score"] == [(0, 2 * 32)]
 
 
 def test_trace_a_dense_layer_of_another_folder_is_no_part_of_the_trace(made: Made) -> None:

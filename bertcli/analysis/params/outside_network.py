@@ -1,4 +1,4 @@
-"""Rows of `params` for weights outside the network: Dense layers after the pooling, and parts that bertcli ignores."""
+"""Rows of `params` for weights outside the network: the kind's layers after it, and parts that bertcli ignores."""
 
 from collections.abc import Iterator
 from math import prod
@@ -11,10 +11,11 @@ from bertcli.weights.loading import UNREAD
 
 
 def rows_outside(model: LoadedModel) -> Iterator[SummaryRow]:
-    """A row for each layer after the pooling, and for each part of the base model that bertcli does not run."""
-    before: tuple[str, ...] = ()
-    for number, layer in enumerate(model.layers_after()):
-        name = f"dense.{number}"
+    """A row for each layer after the network, and for each part of the base model that bertcli does not run."""
+    # Layers whose paths begin alike follow each other.
+    before: dict[str, tuple[str, ...]] = {}
+    for name, layer in model.layers_after().items():
+        chain = name.partition(".")[0]
         arrays = [parameter.array for parameter in parameters(layer)]
         formula = " + ".join("·".join(map(str, array.shape)) for array in arrays)
         yield SummaryRow(
@@ -25,10 +26,10 @@ def rows_outside(model: LoadedModel) -> Iterator[SummaryRow]:
             bytes=sum(array.nbytes for array in arrays),
             formula=formula,
             numbers=formula,
-            connected_to=before,
+            connected_to=before.get(chain, ()),
             tied_to=None,
         )
-        before = (name,)
+        before[chain] = (name,)
     prefix = family(model.config.model_type).prefix_in([use.name for use in model.uses])
     for use in model.uses:
         if use.note == UNREAD and use.name.startswith(prefix):

@@ -143,7 +143,8 @@ Token classifier
 """,
     "after_pooling": """
 Dense
-  Dense.weight linear | linear + {act} | Sentence vector | W
+  Dense.weight linear   | linear + {act}      | Vector            | W
+  LayerNorm.weight norm | layer normalization | Normalized vector
 """,
 }
 

@@ -18,7 +18,7 @@ from bertcli.engine.packing import Packed, batch_of_shapes
 from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, names_checked
 from bertcli.loaded_model import LoadedModel, expect_model
-from bertcli.network.after_pooling import Dense
+from bertcli.network.after_pooling import Dense, LayerNorm
 from bertcli.network.heads import outputs
 from bertcli.network.traced_tree import twins
 from bertcli.report.terminal import terminal_width
@@ -31,6 +31,7 @@ Keep = Callable[[str], bool]
 MOST_NUMBERS = 1 << 60
 LAYER_PATH = re.compile(r"encoder\.layers\.\d+")
 ENCODER = ("embeddings", "encoder")
+LOGIT_SCORE = "logit_score"  # the path of a layer that is made of two rows of the table of the next token
 
 
 @contextmanager
@@ -77,6 +78,8 @@ class Trace(Tracer, Account):
         self._named: dict[str, int] = {}
         # First paths of parameters used since the outermost running module began: used again, they count as tied.
         self._used: set[str] = set()
+        # Parameters that are made of others, such as the difference of two rows of a table: they count where those do.
+        self._derived: set[str] = set()
         self.register(twins(model.network, names=model.config.aliases))
 
     def __str__(self) -> str:
@@ -85,8 +88,8 @@ class Trace(Tracer, Account):
     def module(self, module: Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if self.frame is None:
             self._used.clear()
-        if isinstance(module, Dense):
-            self._note_dense(module, *arguments)
+        if isinstance(module, Dense | LayerNorm):
+            self._note_layer(module, *arguments)
         return super().module(module, arguments, keywords)
 
     def source_of(self, name: str) -> list[Any]:
@@ -144,8 +147,9 @@ class Trace(Tracer, Account):
 
         A tied parameter, and one that was used before in the running module, count where they were first used.
         """
-        untied = [weight for weight in weights if weight.path == weight.home and weight.home not in self._used]
-        for weight in weights:
+        own = [weight for weight in weights if weight.home not in self._derived]
+        untied = [weight for weight in own if weight.path == weight.home and weight.home not in self._used]
+        for weight in own:
             self.consumed[weight.home] = weight.size
             self._used.add(weight.home)
         return untied
@@ -219,16 +223,30 @@ class Trace(Tracer, Account):
             return HEAD_INPUT
         return self.steps[step].output.name
 
-    def _note_dense(self, module: Dense, vectors: Array) -> None:
-        """Register the Dense layers after the pooling when the first one runs: their files have been read only then."""
+    def _note_layer(self, module: Dense | LayerNorm, vectors: Array) -> None:
+        """Register the layers after the network when the first one runs: their files have been read only then."""
         if not self.knows(module) and self._whole.path is not None:
-            for number, layer in enumerate(self._whole.kind.dense):
-                names = {"inputs": pooled(number), "outputs": pooled(number + 1)}
-                self.register(twins(layer, f"dense.{number}", names))
+            width = 0
+            for path, layer in self._layers():
+                names = {"inputs": pooled(width), "outputs": pooled(width + 1)}
+                self.register(twins(layer, path, names))
+                width += isinstance(layer, Dense)
+                if path == LOGIT_SCORE:
+                    self._derived.add(f"{path}.weight")
         if self.value_of(vectors) is None:
             # Pooling is no op, so nothing has recorded its result.
             axes = named_axes(["B", pooled(0)], vectors.shape)
             self.note(vectors, Traced(vectors, axes, Origins(["Pooled vector"])))
+
+    def _layers(self) -> Iterator[tuple[str, Dense | LayerNorm]]:
+        """Yield the kind's layers by path, and what the scores of pairs make of the network's own parameters."""
+        layers = self._whole.kind.layers
+        yield from layers.items()
+        scored = self._whole.pair_scores
+        known = {id(layer) for layer in layers.values()}
+        for layer in () if scored is None else scored.layers:
+            if id(layer) not in known:
+                yield LOGIT_SCORE, layer
 
     def _path(self, op: Op[Any], used: Sequence[Weight]) -> str:
         """The path of an op: the parameter it uses (for `weight` the module itself), else the module and the op.

@@ -9,7 +9,7 @@ Source of their meaning: FlagEmbedding, which saves them with torch.save; they a
 nothing in them runs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -26,7 +26,7 @@ from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.relevance import RelevanceScore
 from bertcli.kinds.several_outputs.folder_type import LATE_FILE, SPARSE_FILE, TYPE
 from bertcli.kinds.sparse_vectors import SparseProduct, SparseVector, SparseWeights, SpladeWeights, require_finite
-from bertcli.network.after_pooling import Dense
+from bertcli.network.after_pooling import Dense, LayerNorm
 from bertcli.network.heads import Network
 from bertcli.tokens import Tokenizer
 from bertcli.tracing.dispatch import Array
@@ -61,6 +61,11 @@ class SeveralOutputs(Kind):
         sparse = ("encode-sparse",) if self.weights_layer is not None else ()
         late = ("late",) if self.vectors_layer is not None else ()
         return (*dense, *sparse, *late)
+
+    @property
+    def layers(self) -> Mapping[str, Dense | LayerNorm]:
+        of_outputs = {"sparse_linear": self.weights_layer, "colbert_linear": self.vectors_layer}
+        return {**super().layers, **{path: layer for path, layer in of_outputs.items() if layer is not None}}
 
     @property
     def sparse_weights(self) -> SparseWeights:

@@ -52,7 +52,7 @@ def plan(model: LoadedModel, options: RankOptions) -> "RankTask":
     relevance = model.kind.relevance
     if relevance is not None:
         return ApartRankTask.of(model, options, relevance)
-    scored = model.kind.pair_scores(model)
+    scored = model.pair_scores
     if scored is None:
         check_needs(model, SPEC.needs(options))
         _check_template(model)

@@ -25,7 +25,7 @@ def logits_by_modules(model: LoadedModel, scores: PairScores, packed: Packed) ->
 
 def logits_of_pairs(model: LoadedModel, sentences: Sequence[Sentence], batch_tokens: int | None) -> list[Numbers]:
     """Compute a cross-encoder's logits of each pair, with its modules or its classification head."""
-    scored = model.kind.pair_scores(model)
+    scored = model.pair_scores
     if scored is None:
         return logits_of_each(model, "classifier", sentences, batch_tokens)
     return in_packed_batches(sentences, batch_tokens, lambda packed: logits_by_modules(model, scored, packed))

@@ -231,7 +231,7 @@ class GraphResults:
                 heads = ", ".join(model.heads) or "none"
                 raise BertcliError(f"{model.name} has no head {quoted(head)}; its heads: {heads}.")
             return cls(model, head)
-        scored = model.kind.pair_scores(model) if head is None and pooling is None else None
+        scored = model.pair_scores if head is None and pooling is None else None
         if scored is not None:
             return cls(model, scored=scored)
         is_sentence_model = model.path is not None and bool(model.kind.pooling)

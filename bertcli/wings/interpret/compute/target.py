@@ -109,7 +109,7 @@ def result_of(model: "LoadedModel", sentence: TokenizedText, options: TargetOpti
         return _cosine(model, options.contrast)
     if sentence.mask is not None:
         return _log_probability(model, sentence, options.word)
-    scored = None if model.classifier is not None else model.kind.pair_scores(model)
+    scored = None if model.classifier is not None else model.pair_scores
     if scored is not None and options.label is None:
         return Target("score", "the score", lambda sentences: logits_by_modules(model, scored, pack(sentences))[:, 0])
     return _log_odds(model, sentence, options.label)
