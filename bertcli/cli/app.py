@@ -26,6 +26,7 @@ from bertcli.cli.process import asked_to_end, leave_streams
 from bertcli.cli.status import FAILED, INTERRUPTED, WRONG_USAGE
 from bertcli.errors import BertcliError
 from bertcli.extensions.declared import Command, CommandParts
+from bertcli.files.files_beside import replaced_by
 from bertcli.report.terminal import visible
 from bertcli.report.written import COMMAND
 from bertcli.tasks.options import declared, is_offered, types_of
@@ -320,24 +321,24 @@ def _refuse_overwriting(ctx: typer.Context) -> None:
     The files of a pattern or a folder are compared with it when they are opened (`check_not_read` of output.py).
     """
     output = ctx.params.get("output")
-    if output is None or not os.path.isfile(output):
-        return
-    for parameter in ctx.command.params:
-        value, is_texts = ctx.params.get(str(parameter.name)), parameter.name in ("input", "data")
-        words = value if isinstance(value, list | tuple) else [value]
-        given = [word for word in words if isinstance(word, str) and parameter.name != "output"]
-        if any(os.path.samefile(file, output) for file in given if os.path.isfile(file)):
-            if is_texts:
-                why = "the texts are read from it"
-            elif parameter.param_type_name == "argument":
-                # A text, which is not read as a file, but perhaps was meant so.
-                why = "an argument names it, too"
-            else:
-                why = f"{parameter.opts[-1]} is read from it"
-            raise BertcliError(f"Cannot write {output}: {why}; choose another --output.")
-        folders = [part for word in given for part in word.split("+")]  # BASE+ADAPTER is a model
-        if not is_texts and any(_is_of_model_in(folder, output) for folder in folders if os.path.isdir(folder)):
-            raise BertcliError(f"Cannot write {output}: the model is read from it; choose another --output.")
+    for replaced in filter(os.path.isfile, () if output is None else replaced_by(output)):
+        it = "it" if replaced == output else f"{replaced} beside it"
+        for parameter in ctx.command.params:
+            value, is_texts = ctx.params.get(str(parameter.name)), parameter.name in ("input", "data")
+            words = value if isinstance(value, list | tuple) else [value]
+            given = [word for word in words if isinstance(word, str) and parameter.name != "output"]
+            if any(os.path.samefile(file, replaced) for file in given if os.path.isfile(file)):
+                if is_texts:
+                    why = f"the texts are read from {it}"
+                elif parameter.param_type_name == "argument":
+                    # A text, which is not read as a file, but perhaps was meant so.
+                    why = f"an argument names {it}, too"
+                else:
+                    why = f"{parameter.opts[-1]} is read from {it}"
+                raise BertcliError(f"Cannot write {output}: {why}; choose another --output.")
+            folders = [part for word in given for part in word.split("+")]  # BASE+ADAPTER is a model
+            if not is_texts and any(_is_of_model_in(folder, replaced) for folder in folders if os.path.isdir(folder)):
+                raise BertcliError(f"Cannot write {output}: the model is read from {it}; choose another --output.")
 
 
 def _is_of_model_in(folder: str, file: str) -> bool:

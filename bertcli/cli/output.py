@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from bertcli.errors import BertcliError
+from bertcli.files.files_beside import replaced_by
 from bertcli.files.formats import FIGURE, PAGE, TABLES, check_output, ending_of
 from bertcli.report.terminal import PrintFormat
 from bertcli.report.written import say_written
@@ -102,11 +103,15 @@ class FigureOutput(PageOutput):
 
 
 def check_not_read(output: str | None, files: Iterable[str | Path], option: str = "--output") -> None:
-    """Raise BertcliError for an output file of this option that is a file of texts, perhaps by another name."""
-    if output is None or not os.path.exists(output):
+    """Raise BertcliError if writing this option's file would replace or remove a file of texts, by whatever name."""
+    if output is None:
         return
-    if any(os.path.exists(file) and os.path.samefile(file, output) for file in files):
-        raise BertcliError(f"Cannot write {output}: the texts are read from it; choose another {option}.")
+    there = [*filter(os.path.exists, replaced_by(output))]
+    for file in filter(os.path.exists, files if there else ()):
+        for replaced in there:
+            if os.path.samefile(file, replaced):
+                it = "it" if replaced == output else f"{replaced} beside it"
+                raise BertcliError(f"Cannot write {output}: the texts are read from {it}; choose another {option}.")
 
 
 def write_results(records: "Iterable[Record]", output: OutputOptions, table: "Table") -> None:

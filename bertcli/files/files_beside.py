@@ -1,4 +1,67 @@
-"""Names of the files beside a result, for what its format has no room for: FILE.errors.jsonl, FILE.settings.json."""
+"""The files beside a result, for what its format has no room for: FILE.errors.jsonl, FILE.settings.json.
+
+A result replaces and removes those of an earlier one of its name. So they, and the folder of an unfinished run, are
+looked at before: what bertcli has not written is not touched.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+
+from bertcli.errors import BertcliError
 
 ERRORS = "errors.jsonl"  # the texts that could not be used; also the name of this array in segments
 SETTINGS_FILE = "settings.json"  # how the result was made
+# The endings whose formats have no room for these.
+LACKING_ROOM = {ERRORS: (".npy", ".npz", ".safetensors"), SETTINGS_FILE: (".npy",)}
+ERROR_FIELDS = {"index", "text", "error"}  # of a line of ERRORS, perhaps with an id
+SETTINGS_FIELDS = {"model", "settings"}
+LONGEST = 1 << 26  # bytes: longer are neither a line of ERRORS nor settings
+# What lies in the folder of an unfinished run.
+OF_PARTS = re.compile(r"\d{6,}\.npz|fingerprint\.json|lock|process|new|result|settings")
+
+
+def names_beside(ending: str) -> list[str]:
+    """The ends of the names of what may stand beside a file of this ending."""
+    return [name for name, endings in LACKING_ROOM.items() if ending.lower() in endings]
+
+
+def replaced_by(file: str) -> list[str]:
+    """The files that writing this one may replace or remove: itself, and those beside it."""
+    return [file, *(f"{os.path.realpath(file)}.{name}" for name in names_beside(Path(file).suffix))]
+
+
+def parts_folder(path: Path) -> Path:
+    """The folder in which a result is made."""
+    return path.with_name(f".{path.name}.parts")
+
+
+def check_beside(file: str) -> None:
+    """Raise BertcliError if something beside a file, or in the folder of an unfinished run, is not bertcli's."""
+    path = Path(os.path.realpath(file))
+    beside = [path.with_name(f"{path.name}.{name}") for name in names_beside(Path(file).suffix)]
+    strange = [other for other in beside if os.path.lexists(other) and not _is_ours(other)]
+    folder = parts_folder(path)
+    if folder.is_dir():
+        strange += [other for other in folder.iterdir() if not OF_PARTS.fullmatch(other.name)]
+    if strange:
+        other = os.path.relpath(strange[0], path.parent)
+        raise BertcliError(
+            f"Cannot write {file}: {other} beside it would be replaced or removed, and is not of an earlier result; "
+            "move it, or choose another --output."
+        )
+
+
+def _is_ours(file: Path) -> bool:
+    """True if a file beside a result has the form of what bertcli writes there."""
+    is_errors = file.name.endswith(ERRORS)
+    try:
+        with open(file, "rb") as stream:
+            begin = stream.readline(LONGEST) if is_errors else stream.read(LONGEST)
+        noted = json.loads(begin)
+    except (OSError, ValueError, RecursionError):
+        return False
+    if not isinstance(noted, dict):
+        return False
+    return {*noted} - {"id"} == ERROR_FIELDS if is_errors else {*noted} == SETTINGS_FIELDS

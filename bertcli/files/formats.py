@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from bertcli import extensions
 from bertcli.errors import BertcliError
+from bertcli.files.files_beside import check_beside
 
 if TYPE_CHECKING:
     from bertcli.files.arrays import FileArray
@@ -44,15 +45,12 @@ class VectorSource(Protocol):
 class Format:
     """Base class of all formats.
 
-    endings         endings of files' names, in lower case
-    holds           what a file may contain
-    notes_errors    texts that could not be used are listed in FILE.errors.jsonl, since the format has no room for them
-    notes_settings  the settings of a run are in FILE.settings.json, since the format has no room for them
+    endings  endings of files' names, in lower case
+    holds    what a file may contain
     """
 
     endings: tuple[str, ...]
     holds: tuple[Content, ...]
-    notes_errors = notes_settings = False
 
     def check(self, file: str) -> None:
         """Raise BertcliError if the package that reads and writes this format is missing."""
@@ -186,8 +184,6 @@ class MarkdownTable(RowFormat):
 class ArrayFormat(VectorFormat):
     """A format that holds arrays."""
 
-    notes_errors = True
-
     def write_arrays(self, stream: Stream, arrays: "Sequence[FileArray]") -> None:
         """Write arrays from beginning to end, as their rows come."""
         raise NotImplementedError
@@ -209,7 +205,6 @@ class Npy(ArrayFormat):
     """One array of NumPy."""
 
     endings, holds = (".npy",), ("array",)
-    notes_settings = True
 
     def write_arrays(self, stream: Stream, arrays: "Sequence[FileArray]") -> None:
         from bertcli.files.arrays import write_npy
@@ -377,6 +372,7 @@ def check_output(file: str | None, allowed: tuple[str, ...]) -> None:
         raise BertcliError(f"Cannot write {file}: it already exists and is write-protected.")
     if not os.access(path.parent, os.W_OK):
         raise BertcliError(f"Cannot write {file}: the folder {path.parent} is not writable.")
+    check_beside(file)
     format = known_format(ending) if ending not in (PAGE, FIGURE) else None
     if format is not None:
         format.check(file)

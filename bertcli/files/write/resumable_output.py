@@ -20,7 +20,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.files_beside import ERRORS, SETTINGS_FILE
+from bertcli.files.files_beside import ERRORS, SETTINGS_FILE, names_beside, parts_folder
 from bertcli.files.write.atomic import replacing, writing
 from bertcli.platforms import cache_folder, sync_folder
 
@@ -82,7 +82,8 @@ class ResumableOutput:
     def __init__(self, file: str, fingerprint: Callable[[], Fingerprint] | None = None, resume: bool = False) -> None:
         self.file = file
         self._path = Path(os.path.realpath(file))
-        self._folder = self._path.with_name(f".{self._path.name}.parts")
+        self._folder = parts_folder(self._path)
+        self._beside = names_beside(Path(file).suffix)
         self._done = _mark_of(self._path)
         self._fingerprint = fingerprint
         self._resume = resume  # or, once it has begun, this run continues an earlier one unasked
@@ -98,6 +99,9 @@ class ResumableOutput:
         try:  # from the first, since a signal may end the run anywhere
             with writing(self.file):
                 self._lock = _locked(self._folder, self.file)
+                if self._lock is not None:
+                    with open(self._folder / HOLDER, "wb") as stream:
+                        stream.write(str(os.getpid()).encode())
                 self._begin()
         except BaseException:
             self._leave()
@@ -143,23 +147,27 @@ class ResumableOutput:
     def result(self, beside: bytes | None = None) -> Iterator[IO[bytes]]:
         """`with segments.result() as stream:` — what is written to it becomes the file when the block succeeds.
 
-        Errors that an array cannot hold are written first, to v.npy.errors.jsonl. What is to stand `beside` the file is
-        written last, to v.npy.settings.json. The settings of an earlier result are removed before its file is replaced,
-        so that no file stands beside the settings of another.
+        Errors that an array cannot hold come to v.npy.errors.jsonl, what is to stand `beside` the file to
+        v.npy.settings.json. All is on the disk before any of it has its name, so a full disk changes nothing. The
+        settings of an earlier result are removed before its file is replaced, so that no file stands beside the
+        settings of another. Nothing is removed beside a file whose format has room for both.
         """
         errors, settings = (self._path.with_name(f"{self._path.name}.{name}") for name in (ERRORS, SETTINGS_FILE))
-        with writing(self.file):
-            if self.row_count(ERRORS):
-                with replacing(errors, self._folder / "new") as listed:
-                    listed.writelines(self.byte_blocks(ERRORS))
+        with writing(self.file), ExitStack() as at_end:
             if beside:
-                settings.unlink(missing_ok=True)
+                noted = at_end.enter_context(replacing(settings, self._folder / "settings"))
+                noted.write(beside)
+                _synced(noted)
             with replacing(self._path, self._folder / "result") as stream:
                 yield stream
-            if beside:
-                with replacing(settings, self._folder / "new") as noted:
-                    noted.write(beside)
-            if not self.row_count(ERRORS):
+                _synced(stream)
+                if self.row_count(ERRORS):
+                    with replacing(errors, self._folder / "new") as listed:
+                        listed.writelines(self.byte_blocks(ERRORS))
+                if SETTINGS_FILE in self._beside:
+                    settings.unlink(missing_ok=True)
+        with writing(self.file):
+            if ERRORS in self._beside and not self.row_count(ERRORS):
                 errors.unlink(missing_ok=True)  # of an earlier result
             sync_folder(self._path.parent)  # before the segments go
         self._published = True
@@ -298,6 +306,12 @@ class ResumableOutput:
         return self._folder / f"{number:06}.npz"
 
 
+def _synced(stream: IO[bytes]) -> None:
+    """Bring what was written to the disk. Errors: OSError."""
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
 def _are(count: int) -> str:
     return "1 text is" if count == 1 else f"{count:,} texts are"
 
@@ -339,8 +353,6 @@ def _locked(folder: Path, target: str) -> "BaseFileLock | None":
             if error.errno not in WITHOUT_LOCKS:
                 raise
             return None
-        with open(folder / HOLDER, "wb") as stream:
-            stream.write(str(os.getpid()).encode())
         return lock
 
 

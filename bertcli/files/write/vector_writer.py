@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray, ends_of
-from bertcli.files.files_beside import ERRORS
+from bertcli.files.files_beside import ERRORS, SETTINGS_FILE, names_beside
 from bertcli.files.formats import BY_ENDING, Stream, VectorFormat
 from bertcli.files.read.vector_reader import ORIGIN, SETTINGS
 from bertcli.files.texts import Failure, Item
@@ -100,10 +100,15 @@ class VectorForm:
     @property
     def beside(self) -> bytes | None:
         """The content of FILE.settings.json for a format without room for notes: a JSON object; else None."""
-        if not self.notes or not self.format.notes_settings:
+        if not self.notes or SETTINGS_FILE not in self.names_beside:
             return None
         settings = json.loads(self.notes[SETTINGS])  # a text of JSON in the other formats, an object here
         return json.dumps({**self.notes, SETTINGS: settings}).encode()
+
+    @property
+    def names_beside(self) -> list[str]:
+        """What stands beside a file, since its format has no room for it."""
+        return names_beside(self.ending)
 
     @property
     def ends(self) -> str | None:
@@ -139,7 +144,7 @@ class VectorForm:
 
     def failures_shown(self, file: str) -> str:
         """Say for the user where the texts are listed that could not be used."""
-        if not self.format.notes_errors:
+        if ERRORS not in self.names_beside:
             return "their vectors are null, and column error says why"
         return f"their vectors are zeros, and {file}.{ERRORS} says why"
 
@@ -180,7 +185,7 @@ class VectorForm:
             return {"indices": ("<i4", ()), "data": ("<f4", ())}
         numbers: dict[str, tuple[str, tuple[int, ...]]] = {}
         numbers["embeddings"] = TYPES[self.dtype], (stored_width(self.width, self.dtype),)
-        has_room_for_scales = not self.format.notes_settings
+        has_room_for_scales = SETTINGS_FILE not in self.names_beside
         if self.dtype == "int8" and has_room_for_scales:
             numbers["scales"] = "<f4", ()
         return numbers
@@ -198,7 +203,7 @@ class VectorForm:
         if self.sparse:
             yield FileArray("shape", "<i8", (2,), [np.array([count, self.width])])
             yield FileArray("format", "|S3", (), [np.array(b"csr")])
-        if not self.format.notes_settings:
+        if SETTINGS_FILE not in self.names_beside:
             yield from (FileArray.text(name, text) for name, text in self.notes.items())
 
     def _values(self, vectors: Any) -> tuple[dict[str, NDArray[Any]], list[int]]:

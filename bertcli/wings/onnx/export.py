@@ -5,6 +5,7 @@ import logging
 import os
 import shutil
 from dataclasses import dataclass
+from filecmp import cmp
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from bertcli.engine.padded_batch import pack_padded
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.formats import check_output
 from bertcli.files.write.draft_folder import draft_folder
-from bertcli.folder.files import INDEX_ENDING, TENSOR_ENDINGS
+from bertcli.folder.files import INDEX_ENDING, TENSOR_ENDINGS, Folder, weights_file
 from bertcli.folder.folder_types import files_of_types
 from bertcli.folder.layout import Layout
 from bertcli.folder.missing_files import has_tokenizer
@@ -102,6 +103,7 @@ def export_folder(model: LoadedModel, folder: str | Path, options: ExportOptions
             _copy_small_files(model.layout, draft)
             if has_tokenizer({file.name for file in draft.iterdir()}):
                 model.tokenizer.save(draft)
+        _refuse_replacing(target, draft)
     given = GraphResults.of(model, options)
     others = "sentence-transformers takes %s, and no graph: this folder is for others."
     if model.layout is not None and not model.config.contextual:
@@ -117,6 +119,19 @@ def export_folder(model: LoadedModel, folder: str | Path, options: ExportOptions
                 "that read the graph's output sentence_embedding get your pooling.", kind.reason,
             )  # fmt: skip
     return exported._replace(file=target / name)
+
+
+def _refuse_replacing(target: Path, draft: Path) -> None:
+    """Raise BertcliError if a folder is no earlier export, and a file of it would be replaced by another."""
+    if weights_file(Folder(target)) is None and any((target / "onnx").glob("*.onnx")):
+        return
+    for file in sorted(draft.rglob("*")):
+        other = target / file.relative_to(draft)
+        if other.is_file() and file.suffix != ".onnx" and not cmp(file, other, shallow=False):
+            name = other.relative_to(target)
+            raise BertcliError(
+                f"Cannot write into {target}: it has another {name}, which would be lost; give a new folder."
+            )
 
 
 def _make_graph(model: LoadedModel, file: Path, options: ExportOptions) -> Exported:

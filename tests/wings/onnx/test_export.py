@@ -325,6 +325,22 @@ def test_export_into_the_folder_of_the_model(made: Made, tmp_path: Path) -> None
     assert {file.name: file.read_bytes() for file in (tmp_path / "model").iterdir() if file.is_file()} == before
 
 
+def test_export_into_a_folder_with_other_files_leaves_them(made: Made, tmp_path: Path) -> None:
+    """An earlier export is replaced; neither another model's configuration nor files that lie there."""
+    model = bertcli.load(made())
+    shutil.copytree(made(head="mlm", num_labels=3), tmp_path / "other")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "vocab.txt").write_text("my own words")
+    for name, file in (("other", "config.json"), ("mine", "vocab.txt")):
+        before = {path: path.read_bytes() for path in (tmp_path / name).iterdir()}
+        with pytest.raises(BertcliError, match=f"it has another {file}, which would be lost; give a new folder"):
+            export_folder(model, tmp_path / name, ExportOptions())
+        assert {path: path.read_bytes() for path in (tmp_path / name).iterdir()} == before
+    for earlier in (bertcli.load(made(head="mlm")), model):
+        export_folder(earlier, tmp_path / "new", ExportOptions())
+    assert (tmp_path / "new" / "config.json").read_bytes() == (made() / "config.json").read_bytes()
+
+
 def test_export_that_fails_leaves_what_was_there(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "m.onnx"
     target.write_bytes(b"before")
