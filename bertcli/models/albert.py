@@ -6,7 +6,7 @@ from typing import ClassVar
 from bertcli.errors import BertcliError
 from bertcli.models import electra
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, BertConfig
-from bertcli.models.config import activation, choice, count, layers
+from bertcli.models.config import activation, choice, count, layers, sized
 from bertcli.models.registry import Family
 from bertcli.network import encoder
 from bertcli.network.encoder import EncoderLayer, Linear
@@ -99,9 +99,9 @@ FAMILY = Family(
     prefixes=("albert.",),
     names=(NAMES, EMBEDDINGS, FINE_TUNED),
     variants={
-        "albert-base": AlbertConfig.sized(12, 768),
-        "albert-large": AlbertConfig.sized(24, 1024),
-        "albert-xlarge": AlbertConfig.sized(24, 2048, num_attention_heads=16),
-        "albert-xxlarge": AlbertConfig.sized(12, 4096),
+        "albert-base": sized(12, 768),
+        "albert-large": sized(24, 1024),
+        "albert-xlarge": sized(24, 2048, num_attention_heads=16),
+        "albert-xxlarge": sized(12, 4096),
     },
 )

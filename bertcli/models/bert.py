@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from bertcli.models.config import Config, count
+from bertcli.models.config import Config, count, sized
 from bertcli.models.registry import Family
 from bertcli.network.encoder import Embeddings, Encoder
 from bertcli.network.heads import Classifier, MaskedLM, Network, Pooler, TokenClassifier
@@ -75,15 +75,15 @@ FAMILY = Family(
     prefixes=("bert.",),
     names=(EMBEDDINGS, ATTENTION, LAYER, POOLER, MLM, NSP, FINE_TUNED),
     variants={
-        "tiny": BertConfig.sized(2, 128),
-        "mini": BertConfig.sized(4, 256),
-        "small": BertConfig.sized(4, 512),
-        "medium": BertConfig.sized(8, 512),
-        "base": BertConfig.sized(12, 768),
-        "large": BertConfig.sized(24, 1024),
-        "base-cased": BertConfig.sized(12, 768, vocab_size=28996),
-        "large-cased": BertConfig.sized(24, 1024, vocab_size=28996),
-        "base-multilingual-cased": BertConfig.sized(12, 768, vocab_size=119547),
-        "base-chinese": BertConfig.sized(12, 768, vocab_size=21128),
+        "tiny": sized(2, 128),
+        "mini": sized(4, 256),
+        "small": sized(4, 512),
+        "medium": sized(8, 512),
+        "base": sized(12, 768),
+        "large": sized(24, 1024),
+        "base-cased": sized(12, 768, vocab_size=28996),
+        "large-cased": sized(24, 1024, vocab_size=28996),
+        "base-multilingual-cased": sized(12, 768, vocab_size=119547),
+        "base-chinese": sized(12, 768, vocab_size=21128),
     },
 )

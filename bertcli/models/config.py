@@ -59,6 +59,15 @@ def eps(default: float) -> Any:
     return number(default, 1e-30, 0.1)
 
 
+def sized(layers: int, hidden: int, **others: Any) -> dict[str, Any]:
+    """Fields of a published size: unless others are given, a head for every 64 numbers, and four times as many inside.
+
+    For the `variants` of a family (registry.py), whose configuration is built when one is asked for.
+    """
+    sizes = {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": hidden // 64}
+    return {**sizes, "intermediate_size": 4 * hidden, **others}
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclass(frozen=True, kw_only=True)
 class Config:
@@ -174,12 +183,6 @@ class Config:
     def stored_path(self, path: str) -> str:
         """Return the path in the file's numbering, for a layer whose weights several layers share."""
         return path
-
-    @classmethod
-    def sized(cls, layers: int, hidden: int, **others: Any) -> Self:
-        """A published size: unless others are given, a head for every 64 numbers, and four times as many inside."""
-        sizes = {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": hidden // 64}
-        return cls(**{**sizes, "intermediate_size": 4 * hidden, **others})
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> Self:

@@ -11,7 +11,7 @@ from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.engine.positions import near_buckets
 from bertcli.errors import BertcliError, quoted
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
-from bertcli.models.config import Config, activation, choice, count, eps, layers, texts
+from bertcli.models.config import Config, activation, choice, count, eps, layers, sized, texts
 from bertcli.models.registry import Family
 from bertcli.network import encoder, heads
 from bertcli.network.encoder import LayerNorm, Linear, aligned
@@ -317,10 +317,10 @@ FAMILY = Family(
         "something else, so use another model."
     },
     variants={
-        "deberta-v3-xsmall": DebertaConfig.sized(12, 384, **PUBLISHED),
-        "deberta-v3-small": DebertaConfig.sized(6, 768, **PUBLISHED),
-        "deberta-v3-base": DebertaConfig.sized(12, 768, **PUBLISHED),
-        "deberta-v3-large": DebertaConfig.sized(24, 1024, **PUBLISHED),
-        "deberta-v2-xlarge": DebertaConfig(conv_kernel_size=3, conv_act="gelu", attention_head_size=64, **PUBLISHED),
+        "deberta-v3-xsmall": sized(12, 384, **PUBLISHED),
+        "deberta-v3-small": sized(6, 768, **PUBLISHED),
+        "deberta-v3-base": sized(12, 768, **PUBLISHED),
+        "deberta-v3-large": sized(24, 1024, **PUBLISHED),
+        "deberta-v2-xlarge": {"conv_kernel_size": 3, "conv_act": "gelu", "attention_head_size": 64, **PUBLISHED},
     },
 )

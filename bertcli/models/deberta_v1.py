@@ -7,7 +7,7 @@ from typing import Any
 
 from bertcli.models import deberta
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM
-from bertcli.models.config import choice, count
+from bertcli.models.config import choice, count, sized
 from bertcli.models.registry import Family
 from bertcli.network.encoder import Linear
 from bertcli.network.module import part, parts
@@ -76,7 +76,7 @@ FAMILY = Family(
     ignored_prefixes=deberta.FAMILY.ignored_prefixes,
     hints=deberta.FAMILY.hints,
     variants={
-        "deberta-base": DebertaV1Config.sized(12, 768, **PUBLISHED),
-        "deberta-large": DebertaV1Config.sized(24, 1024, **PUBLISHED),
+        "deberta-base": sized(12, 768, **PUBLISHED),
+        "deberta-large": sized(24, 1024, **PUBLISHED),
     },
 )

@@ -93,8 +93,8 @@ FAMILY = Family(
     prefixes=("distilbert.",),
     names=(EMBEDDINGS, NAMES, FINE_TUNED),
     variants={
-        "distilbert-base": DistilBertConfig(),
-        "distilbert-base-cased": DistilBertConfig(vocab_size=28996),
-        "distilbert-base-multilingual-cased": DistilBertConfig(vocab_size=119547),
+        "distilbert-base": {},
+        "distilbert-base-cased": {"vocab_size": 28996},
+        "distilbert-base-multilingual-cased": {"vocab_size": 119547},
     },
 )

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from bertcli.engine.packing import Packed
 from bertcli.models.bert import ATTENTION, EMBEDDINGS, LAYER, BertConfig
-from bertcli.models.config import choice, count, layers
+from bertcli.models.config import choice, count, layers, sized
 from bertcli.models.registry import Family
 from bertcli.models.roberta import FINE_TUNED, MaskedLM
 from bertcli.network import encoder, heads
@@ -100,8 +100,8 @@ FAMILY = Family(
     names=(EMBEDDINGS, ATTENTION, LAYER, NAMES, FINE_TUNED),
     hints={"mlm": "Of ELECTRA's two models only the generator fills masks, as in -m google/electra-small-generator."},
     variants={
-        "electra-small": ElectraConfig.sized(12, 256),
-        "electra-base": ElectraConfig.sized(12, 768, embedding_size=768),
-        "electra-large": ElectraConfig.sized(24, 1024, embedding_size=1024),
+        "electra-small": sized(12, 256),
+        "electra-base": sized(12, 768, embedding_size=768),
+        "electra-large": sized(24, 1024, embedding_size=1024),
     },
 )

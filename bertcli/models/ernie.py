@@ -50,10 +50,13 @@ FAMILY = Family(
     prefixes=("ernie.",),
     names=("embeddings.task    embeddings.task_type_embeddings.weight", *bert.FAMILY.names),
     variants={
-        "ernie-2.0-base-en": ErnieConfig(type_vocab_size=4),
-        "ernie-3.0-base-zh": ErnieConfig(
-            vocab_size=40000, max_position_embeddings=2048, type_vocab_size=4, use_task_id=True
-        ),
+        "ernie-2.0-base-en": {"type_vocab_size": 4},
+        "ernie-3.0-base-zh": {
+            "vocab_size": 40000,
+            "max_position_embeddings": 2048,
+            "type_vocab_size": 4,
+            "use_task_id": True,
+        },
     },
 )
 # The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.

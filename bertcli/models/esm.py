@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError
 from bertcli.models.bert import ATTENTION, LAYER, POOLER
-from bertcli.models.config import choice, count, eps, renamed
+from bertcli.models.config import choice, count, eps, renamed, sized
 from bertcli.models.registry import Family
 from bertcli.models.roberta import FINE_TUNED, LM_HEAD, MaskedLM
 from bertcli.models.rope import RotaryConfig
@@ -121,12 +121,12 @@ FAMILY = Family(
     names=(NAMES, ATTENTION, LAYER, POOLER, LM_HEAD, FINE_TUNED),
     ignored_prefixes=("contact_head.",),
     variants={
-        "esm2-8m": EsmConfig.sized(6, 320, num_attention_heads=20),
-        "esm2-35m": EsmConfig.sized(12, 480, num_attention_heads=20),
-        "esm2-150m": EsmConfig.sized(30, 640, num_attention_heads=20),
-        "esm2-650m": EsmConfig.sized(33, 1280, num_attention_heads=20),
-        "esm2-3b": EsmConfig.sized(36, 2560, num_attention_heads=40),
-        "esm2-15b": EsmConfig.sized(48, 5120, num_attention_heads=40),
+        "esm2-8m": sized(6, 320, num_attention_heads=20),
+        "esm2-35m": sized(12, 480, num_attention_heads=20),
+        "esm2-150m": sized(30, 640, num_attention_heads=20),
+        "esm2-650m": sized(33, 1280, num_attention_heads=20),
+        "esm2-3b": sized(36, 2560, num_attention_heads=40),
+        "esm2-15b": sized(48, 5120, num_attention_heads=40),
     },
 )
 # The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.

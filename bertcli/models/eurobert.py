@@ -4,7 +4,7 @@ feed-forward layers, no biases, and in the larger models fewer heads of keys tha
 
 from typing import Any, ClassVar
 
-from bertcli.models.config import activation, choice, count, eps
+from bertcli.models.config import activation, choice, count, eps, sized
 from bertcli.models.registry import Family
 from bertcli.models.rope import RotaryConfig
 from bertcli.models.static import Embeddings
@@ -103,9 +103,9 @@ FAMILY = Family(
     names=(DECODER, FEED_FORWARD_NORM, HEADS),
     custom_code=True,
     variants={
-        "eurobert-210m": EuroBertConfig(),
-        "eurobert-610m": EuroBertConfig.sized(26, 1152, intermediate_size=4096, **GROUPED),
-        "eurobert-2.1b": EuroBertConfig.sized(32, 2304, intermediate_size=6144, **GROUPED),
+        "eurobert-210m": {},
+        "eurobert-610m": sized(26, 1152, intermediate_size=4096, **GROUPED),
+        "eurobert-2.1b": sized(32, 2304, intermediate_size=6144, **GROUPED),
     },
 )
 # The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.

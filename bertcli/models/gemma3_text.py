@@ -140,10 +140,11 @@ FAMILY = Family(
     prefixes=("model.",),
     names=(eurobert.DECODER, NAMES),
     variants={
-        "embeddinggemma-300m": GemmaConfig(
-            vocab_size=262144, hidden_size=768, num_hidden_layers=24, num_attention_heads=3, num_key_value_heads=1,
-            intermediate_size=1152, max_position_embeddings=2048, sliding_window=512, use_bidirectional_attention=True,
-        ),
+        "embeddinggemma-300m": {
+            "vocab_size": 262144, "hidden_size": 768, "num_hidden_layers": 24, "num_attention_heads": 3,
+            "num_key_value_heads": 1, "intermediate_size": 1152, "max_position_embeddings": 2048,
+            "sliding_window": 512, "use_bidirectional_attention": True,
+        },
     },
 )  # fmt: skip
 # The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from bertcli.engine.rope import Rope
 from bertcli.models.bert import EMBEDDINGS, POOLER
-from bertcli.models.config import choice, count
+from bertcli.models.config import choice, count, sized
 from bertcli.models.nomic_bert import Embeddings, Encoder
 from bertcli.models.registry import Family
 from bertcli.models.roberta import LM_HEAD, MaskedLM
@@ -78,8 +78,8 @@ FAMILY = Family(
     base_pooler=False,
     custom_code=True,
     variants={
-        "gte-multilingual-base": GteConfig(**_ntk(20000.0, 8.0)),
-        "gte-base-en": GteConfig.sized(12, 768, vocab_size=30528, type_vocab_size=0, **_ntk(500000.0, 2.0)),
-        "gte-large-en": GteConfig.sized(24, 1024, vocab_size=30528, type_vocab_size=2, **_ntk(160000.0, 2.0)),
+        "gte-multilingual-base": _ntk(20000.0, 8.0),
+        "gte-base-en": sized(12, 768, vocab_size=30528, type_vocab_size=0, **_ntk(500000.0, 2.0)),
+        "gte-large-en": sized(24, 1024, vocab_size=30528, type_vocab_size=2, **_ntk(160000.0, 2.0)),
     },
 )

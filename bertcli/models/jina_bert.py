@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.models.bert import EMBEDDINGS, FINE_TUNED, LAYER, MLM, POOLER, BertConfig
-from bertcli.models.config import choice
+from bertcli.models.config import choice, sized
 from bertcli.models.nomic_bert import Embeddings
 from bertcli.models.registry import Family
 from bertcli.models.static import LONGEST_TEXT
@@ -172,9 +172,9 @@ FAMILY = Family(
     custom_code=True,
     names=(NAMES, EMBEDDINGS, LAYER, POOLER, MLM, FINE_TUNED),
     variants={
-        "jina-embeddings-v2-small-en": JinaBertConfig.sized(4, 512, vocab_size=30528),
-        "jina-embeddings-v2-base-en": JinaBertConfig.sized(12, 768, vocab_size=30528),
-        "jina-embeddings-v2-base-code": JinaBertConfig.sized(12, 768, vocab_size=61056, qk_norm=True),
-        "dnabert-2": JinaBertConfig.sized(12, 768, vocab_size=4096),
+        "jina-embeddings-v2-small-en": sized(4, 512, vocab_size=30528),
+        "jina-embeddings-v2-base-en": sized(12, 768, vocab_size=30528),
+        "jina-embeddings-v2-base-code": sized(12, 768, vocab_size=61056, qk_norm=True),
+        "dnabert-2": sized(12, 768, vocab_size=4096),
     },
 )  # fmt: skip

@@ -191,9 +191,12 @@ FAMILY = Family(
     prefixes=("model.",),
     names=(NAMES,),
     variants={
-        "modernbert-base": ModernBertConfig(num_hidden_layers=22, intermediate_size=1152),
-        "modernbert-large": ModernBertConfig(
-            hidden_size=1024, num_hidden_layers=28, num_attention_heads=16, intermediate_size=2624
-        ),
+        "modernbert-base": {"num_hidden_layers": 22, "intermediate_size": 1152},
+        "modernbert-large": {
+            "hidden_size": 1024,
+            "num_hidden_layers": 28,
+            "num_attention_heads": 16,
+            "intermediate_size": 2624,
+        },
     },
 )

@@ -116,5 +116,5 @@ FAMILY = Family(
     network=MPNet,
     prefixes=("mpnet.",),
     names=(NAMES, EMBEDDINGS, LAYER, POOLER, LM_HEAD, FINE_TUNED),
-    variants={"mpnet-base": MPNetConfig(layer_norm_eps=1e-5, max_position_embeddings=514)},
+    variants={"mpnet-base": {"layer_norm_eps": 1e-5, "max_position_embeddings": 514}},
 )

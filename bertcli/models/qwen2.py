@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from bertcli.models import eurobert, qwen3
-from bertcli.models.config import count
+from bertcli.models.config import count, sized
 from bertcli.models.qwen3 import NextToken, Qwen3Config
 from bertcli.models.registry import Family
 from bertcli.models.static import Embeddings
@@ -65,11 +65,11 @@ FAMILY = Family(
     names=(eurobert.DECODER, eurobert.FEED_FORWARD_NORM, qwen3.HEADS),
     custom_code=True,  # gte-Qwen2: attention to both sides, which its config.json says, too
     variants={
-        "gte-qwen2-1.5b": Qwen2Config.sized(
+        "gte-qwen2-1.5b": sized(
             28, 1536, vocab_size=151646, intermediate_size=8960, num_attention_heads=12, num_key_value_heads=2,
             is_causal=False,
         ),
-        "mxbai-rerank-base-v2": Qwen2Config.sized(
+        "mxbai-rerank-base-v2": sized(
             24, 896, intermediate_size=4864, num_attention_heads=14, num_key_value_heads=2, tie_word_embeddings=True
         ),
     },

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.models import eurobert
-from bertcli.models.config import activation, count, eps
+from bertcli.models.config import activation, count, eps, sized
 from bertcli.models.registry import Family
 from bertcli.models.rope import LOCAL, LocalConfig
 from bertcli.models.static import Embeddings
@@ -116,7 +116,7 @@ FAMILY = Family(
     prefixes=("model.", "transformer."),  # the latter of Qwen3ForQuestionAnswering
     names=(eurobert.DECODER, eurobert.FEED_FORWARD_NORM, QUERY_NORMS, HEADS),
     variants={
-        "qwen3-embedding-0.6b": Qwen3Config.sized(
+        "qwen3-embedding-0.6b": sized(
             28, 1024, vocab_size=151669, intermediate_size=3072, num_key_value_heads=8, tie_word_embeddings=True
         ),
     },

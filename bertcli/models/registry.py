@@ -45,7 +45,7 @@ class Family:
     network: type[Network]
     prefixes: tuple[str, ...]  # of the tensors of the base model; one that is saved alone lacks it
     names: tuple[str, ...]  # tables of our paths and the tensors' names in files: see tensor_names.py
-    variants: Mapping[str, Config]
+    variants: Mapping[str, Mapping[str, Any]]  # by its name, what of each published size is not the default
     base_pooler: bool = True  # whether a model that is built without a head has the pooler, if there is one
     ignored_prefixes: tuple[str, ...] = ()  # how names of tensors begin that nothing here reads
     hints: Mapping[str, str] = field(default_factory=dict)  # of a head that is missing, what to do
@@ -77,6 +77,10 @@ class Family:
     def bare_name(self, name: str) -> str:
         """Remove the prefix of the base model from a tensor's name."""
         return next((name.removeprefix(prefix) for prefix in self.prefixes if prefix and name.startswith(prefix)), name)
+
+    def variant(self, name: str) -> Config:
+        """The configuration of a published size."""
+        return self.config(**self.variants[name])
 
     @cached_property
     def head_names(self) -> tuple[str, ...]:
@@ -149,17 +153,17 @@ def _model_type(data: Mapping[str, Any]) -> Any:
     return type_of_prefix[max(matching, key=len)] if matching else classes[0]
 
 
-def variants() -> dict[str, Config]:
-    """Every published size by its name."""
-    return {name: config for member in families() for name, config in member.variants.items()}
+def variants() -> dict[str, Family]:
+    """The family of every published size, by its name."""
+    return {name: member for member in families() for name in member.variants}
 
 
 def variant_config(name: str) -> Config:
     """The configuration of a published size by its name."""
-    config = next((member.variants[name] for member in families() if name in member.variants), None)
-    if config is None:
+    member = next((member for member in families() if name in member.variants), None)
+    if member is None:
         raise BertcliError(f"There is no variant {quoted(name)}. {nearest(name, variants())}")
-    return config
+    return member.variant(name)
 
 
 def named_heads(config: Config, member: Family) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError
 from bertcli.models.bert import ATTENTION, EMBEDDINGS, LAYER, POOLER, BertConfig
-from bertcli.models.config import count
+from bertcli.models.config import count, sized
 from bertcli.models.registry import Family
 from bertcli.network import encoder, heads
 from bertcli.network.encoder import Encoder
@@ -115,10 +115,10 @@ FAMILY = Family(
     prefixes=("roberta.",),
     names=(EMBEDDINGS, ATTENTION, LAYER, POOLER, LM_HEAD, FINE_TUNED),
     variants={
-        "roberta-base": RobertaConfig.sized(12, 768, **PUBLISHED),
-        "roberta-large": RobertaConfig.sized(24, 1024, **PUBLISHED),
-        "xlm-roberta-base": RobertaConfig.sized(12, 768, **XLM),
-        "xlm-roberta-large": RobertaConfig.sized(24, 1024, **XLM),
-        "camembert-base": RobertaConfig.sized(12, 768, vocab_size=32005, model_type="camembert", **PUBLISHED),
+        "roberta-base": sized(12, 768, **PUBLISHED),
+        "roberta-large": sized(24, 1024, **PUBLISHED),
+        "xlm-roberta-base": sized(12, 768, **XLM),
+        "xlm-roberta-large": sized(24, 1024, **XLM),
+        "camembert-base": sized(12, 768, vocab_size=32005, model_type="camembert", **PUBLISHED),
     },
 )

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from bertcli.engine.packing import AttentionBlock, Packed
 from bertcli.errors import BertcliError
-from bertcli.models.config import Config, count, eps, renamed
+from bertcli.models.config import Config, count, eps, renamed, sized
 from bertcli.models.registry import Family
 from bertcli.models.static import LONGEST_TEXT, Embeddings
 from bertcli.network import encoder, prenorm
@@ -195,13 +195,13 @@ FAMILY = Family(
     without_copies=("shared.weight", "decoder.embed_tokens.weight"),
     hints={"mlm": "T5 has no masks to fill: bertcli runs its encoder, for encode, similarity and search."},
     variants={
-        "t5-small": T5Config.sized(6, 512, intermediate_size=2048),
-        "sentence-t5-base": T5Config.sized(12, 768),
-        "sentence-t5-large": T5Config.sized(24, 1024),
-        "mt5-small": T5Config.sized(
+        "t5-small": sized(6, 512, intermediate_size=2048),
+        "sentence-t5-base": sized(12, 768),
+        "sentence-t5-large": sized(24, 1024),
+        "mt5-small": sized(
             8, 512, vocab_size=250112, num_attention_heads=6, intermediate_size=1024, model_type="mt5", **GATED
         ),
-        "umt5-small": T5Config.sized(
+        "umt5-small": sized(
             8, 512, vocab_size=256384, num_attention_heads=6, intermediate_size=1024, model_type="umt5", **GATED
         ),
     },

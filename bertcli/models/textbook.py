@@ -173,5 +173,5 @@ FAMILY = Family(
     network=Textbook,
     prefixes=(),
     names=(),
-    variants={"textbook": TextbookConfig()},
+    variants={"textbook": {}},
 )

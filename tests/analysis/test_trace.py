@@ -27,7 +27,7 @@ from bertcli.engine.padded_batch import pack_padded
 from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.models.bert import BertConfig
-from bertcli.models.registry import family, variants
+from bertcli.models.registry import variant_config, variants
 from bertcli.network import encoder, ops
 from bertcli.network.module import Module, Parameter, parameters, walk
 
@@ -37,7 +37,7 @@ ALL_HEADS = "mlm,nsp,classifier"
 
 
 def heads_of(name: str) -> str:
-    return ",".join(family(variants()[name].model_type).head_names)
+    return ",".join(variants()[name].head_names)
 
 
 def dry(name: str, sequence: int, *, batch: int = 1, heads: str | None = None) -> Trace:
@@ -109,7 +109,7 @@ def expected_layer(sizes: dict[str, int]) -> list[tuple[str, ...]]:
 )
 def test_trace_every_encoder_layer_is_the_table_of_the_literature(name: str, sizes: dict[str, int]) -> None:
     trace = dry(name, sizes["S"])
-    for layer in range(variants()[name].num_hidden_layers):
+    for layer in range(variant_config(name).num_hidden_layers):
         steps = [step for step in trace.steps if step.path.startswith(f"encoder.layers.{layer}.")]
         assert [cells(step) for step in steps] == expected_layer(sizes)
 

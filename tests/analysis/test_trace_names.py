@@ -15,7 +15,7 @@ from bertcli.analysis.trace.recorder import run_shapes
 from bertcli.engine.padded_batch import pack_padded
 from bertcli.model import Model
 from bertcli.models import esm
-from bertcli.models.registry import family, variants
+from bertcli.models.registry import variants
 from bertcli.network.encoder import LayerNorm
 from bertcli.tracing.dispatch import watching
 from bertcli.tracing.traced import Traced, Weight
@@ -87,7 +87,7 @@ def check(trace: Sourced) -> None:
 
 @pytest.mark.parametrize("name", variants())
 def test_trace_names_of_a_variant_are_those_that_makers_gave(name: str) -> None:
-    heads = family(variants()[name].model_type).head_names
+    heads = variants()[name].head_names
     check(traced(bertcli.variant(name, heads=heads, sizes={"num_hidden_layers": 3})))
 
 
@@ -119,7 +119,7 @@ NAMES_OF_WEIGHTS = re.compile(r"[WETRV](?:[_^]\S+)?|Decoder|Relative (?:embeddin
 
 @pytest.mark.parametrize("name", variants())
 def test_trace_every_operand_is_called_as_a_step_before_called_it(name: str) -> None:
-    heads = family(variants()[name].model_type).head_names
+    heads = variants()[name].head_names
     # Seven layers: of some families one layer of three or six differs.
     trace = run_shapes(bertcli.variant(name, heads=heads, sizes={"num_hidden_layers": 7}), 1, 16)
     given = {*INPUTS.values(), LAYER_INPUT, HEAD_INPUT, "[CLS] row"}

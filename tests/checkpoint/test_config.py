@@ -163,7 +163,8 @@ def test_an_unknown_variant_says_which_there_are() -> None:
     for name, near in (("bert-base", "base"), ("largo", "large"), ("robertabase", "roberta-base")):
         with pytest.raises(BertcliError, match=rf"no variant '{name}'\. Did you mean {near}[ ?]"):
             bertcli.variant(name)
-    heads = {name: config.hidden_size // config.num_attention_heads for name, config in variants().items()}
+    configs = {name: member.variant(name) for name, member in variants().items()}
+    heads = {name: config.hidden_size // config.num_attention_heads for name, config in configs.items()}
     assert {name: size for name, size in heads.items() if size != 64} == {
         "albert-xlarge": 128, "esm2-8m": 16, "esm2-35m": 24, "esm2-150m": 32, "esm2-15b": 128, "eurobert-2.1b": 128,
         "embeddinggemma-300m": 256, "gte-qwen2-1.5b": 128, "mt5-small": 85, "umt5-small": 85,

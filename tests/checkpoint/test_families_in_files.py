@@ -231,7 +231,8 @@ def test_families_in_files_texts_without_positions_are_as_long_as_you_like(tmp_p
 
 
 def test_families_in_files_capacity_and_segments() -> None:
-    found = {name: (config.max_tokens, config.segment_count) for name, config in variants().items()}
+    configs = {name: member.variant(name) for name, member in variants().items()}
+    found = {name: (config.max_tokens, config.segment_count) for name, config in configs.items()}
     assert found["roberta-base"] == found["xlm-roberta-large"] == found["mpnet-base"] == (512, 1)
     assert found["distilbert-base"] == found["deberta-v3-base"] == (512, 1)
     assert found["electra-small"] == found["albert-base"] == found["base"] == (512, 2)

@@ -23,7 +23,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 from helpers.family_checkpoints import FAMILIES, architecture  # noqa: E402
 from reference import alibi_oracle, nomic_oracle  # noqa: E402
 
-from bertcli.models.registry import variants  # noqa: E402
+from bertcli.models.registry import variant_config, variants  # noqa: E402
 
 UNCOUNTED = (
     ("modernbert", "multiple_choice"),  # its code looks at numbers, which the meta device does not have
@@ -38,7 +38,8 @@ FINE_TUNED = ("classifier", "token_classifier", "multiple_choice")
 def cases() -> Iterator[tuple[str, Any, str]]:
     """Every variant's base model, and every head of the first of each model_type."""
     seen = set()
-    for name, config in variants().items():
+    for name, member in variants().items():
+        config = member.variant(name)
         if config.model_type in FAMILIES:
             heads = ("model",) if config.model_type in seen else FAMILIES[config.model_type].heads
             yield from ((name, config, head) for head in heads if (config.model_type, head) not in UNCOUNTED)
@@ -115,7 +116,7 @@ def experts_counted(config: Any, batch: int, sequence: int) -> dict[str, int]:
 def main() -> None:
     file, wanted = HERE / "family_costs.json", sys.argv[1:] or [*FAMILIES]
     known = json.loads(file.read_text(encoding="utf-8"))
-    lines = [json.dumps(one) for one in known if variants()[one["variant"]].model_type not in wanted]
+    lines = [json.dumps(one) for one in known if variant_config(one["variant"]).model_type not in wanted]
     for name, config, head in cases():
         if config.model_type not in wanted:
             continue

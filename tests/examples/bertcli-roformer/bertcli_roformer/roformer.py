@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from bertcli.engine.packing import Packed
 from bertcli.models import nomic_bert
 from bertcli.models.bert import EMBEDDINGS, LAYER, MLM
-from bertcli.models.config import choice, count
+from bertcli.models.config import choice, count, sized
 from bertcli.models.registry import Family
 from bertcli.models.roberta import FINE_TUNED
 from bertcli.models.rope import RotaryConfig
@@ -107,6 +107,6 @@ FAMILY = Family(
     network=RoFormer,
     prefixes=("roformer.",),
     names=(NAMES, EMBEDDINGS, LAYER, MLM, FINE_TUNED),
-    variants={"roformer-small": RoFormerConfig.sized(6, 384, embedding_size=128, max_position_embeddings=512)},
+    variants={"roformer-small": sized(6, 384, embedding_size=128, max_position_embeddings=512)},
     ignored_prefixes=("encoder.embed_positions.",),  # sines and cosines, which are computed here
 )
