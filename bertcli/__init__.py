@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertcli.engine.blas import choose_kernel
 from bertcli.engine.threads import choose_threads
+from bertcli.names import NAMES
 
 if TYPE_CHECKING:
     from bertcli import functional
@@ -23,20 +24,15 @@ if TYPE_CHECKING:
 choose_kernel()  # before anything here imports NumPy
 choose_threads()
 
-_HOMES = {
-    **dict.fromkeys(("params", "trace"), "bertcli.analysis.{}"),
-    **dict.fromkeys(("Model", "load", "variant"), "bertcli.model"),
-    "BertConfig": "bertcli.models.bert", "BertcliError": "bertcli.errors", "__version__": "bertcli._version",
-    "functional": "bertcli.functional",
-}  # fmt: skip
+# Written out, since type checkers do not read `NAMES`.
 __all__ = [
     "BertConfig", "BertcliError", "Model", "__version__", "functional", "load", "params", "trace", "variant",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        home = import_module(_HOMES[name].format(name))
+    if name in NAMES:
+        home = import_module(NAMES[name])
         return home if name == "functional" else getattr(home, name)
     # `from bertcli import files` asks for a name, before it imports the room.
     is_room = any(os.path.exists(os.path.join(folder, room)) for folder in __path__ for room in (name, f"{name}.py"))

@@ -71,13 +71,18 @@ def number_of(count: int, noun: str) -> str:
 
 def nearest(name: str, choices: Iterable[str]) -> str:
     """Suggest names in place of an unknown one: the most similar ones, or any if none is similar."""
+    names = [*choices]
+    return did_you_mean(name, names) or f"Choose from {', '.join(names)}."
+
+
+def did_you_mean(name: str, choices: Sequence[str]) -> str:
+    """Suggest the names that are most similar to an unknown one; empty if none is similar."""
     from difflib import get_close_matches  # only for mistakes
 
-    names = [*choices]
-    close = [choice for choice in names if name.endswith(f"-{choice}")]
+    close = [choice for choice in choices if name.endswith(f"-{choice}")]
     if not close and len(name) <= LONGEST_COMPARED:
-        close = get_close_matches(name, names, cutoff=0.75)
-    return f"Did you mean {' or '.join(close)}?" if close else f"Choose from {', '.join(names)}."
+        close = get_close_matches(name, choices, cutoff=0.75)
+    return f"Did you mean {' or '.join(close)}?" if close else ""
 
 
 def first_line(error: Exception) -> str:

@@ -18,6 +18,7 @@ from helpers.doors import options_of
 
 import bertcli
 from bertcli.extensions import wings
+from bertcli.names import NAMES
 
 HOME = Path(bertcli.__file__).parent
 FILES = sorted(HOME.rglob("*.py"))
@@ -27,6 +28,7 @@ ROOT = HOME.parent
 ORDER = [
     *(
         "_version",
+        "names",
         "extensions",
         "errors",
         "platforms",
@@ -132,6 +134,21 @@ def test_imports_have_no_circles() -> None:
     TopologicalSorter({name_of(path): ours(path) for path in FILES if name_of(path)}).prepare()
 
 
+def test_nothing_that_the_package_is_made_of_imports_its_face() -> None:
+    """`import bertcli`, and names of it that are no modules: only commands and wings, which stand on it, may."""
+    faces = {f"bertcli.{name}" for name in NAMES if name not in MODULES} | {"bertcli"}
+    for path in FILES:
+        if name_of(path).split(".")[0] in ("", "__main__", "cli", "wings"):
+            continue
+        bare = {alias.name for node in nodes(path) if isinstance(node, ast.Import) for alias in node.names}
+        named = {name for name in imports(path) if name != "bertcli"}
+        assert not faces & (bare | named), f"{path} imports the package's face"
+
+
+def test_the_names_of_the_package_are_written_once() -> None:
+    assert sorted(bertcli.__all__) == sorted(NAMES)
+
+
 @pytest.mark.parametrize("package", sorted(ALONE))
 def test_one_place_imports_each_package(package: str) -> None:
     users = {room_of(path) for path in FILES if any(n.split(".")[0] == package for n in imports(path))}
@@ -188,8 +205,8 @@ def test_a_family_is_imported_without_readers_of_files() -> None:
     code = "import sys, bertcli.models.bert; print(*(name for name in sys.modules if name.startswith('bertcli.')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     folders = {name.split(".")[1] for name in loaded}
-    assert folders == {"errors", "platforms", "tracing", "engine", "network", "models"}
-    assert len(loaded) <= 22
+    assert folders == {"names", "errors", "platforms", "tracing", "engine", "network", "models"}
+    assert len(loaded) <= 23
 
 
 def test_nothing_but_its_file_imports_a_family() -> None:

@@ -114,14 +114,15 @@ def _text(model: LoadedModel, problems: list[str]) -> dict[str, Any]:
         lower_case = model.layout is not None and model.layout.transformer_settings.lower_case
         settings = {"prompts": dict(kind.prompts), "prompt": kind.prompt, "do_lower_case": lower_case}
         record |= {key: value for key, value in settings.items() if value}
+        # A folder with modules that is made for another task than `encode` is whole without a plan for it.
+        if record["modules"] and kind.refusal_of_one_vector() is not None:
+            return record
         plan = Plan.make(model, EncodeOptions(pooling=kind.own_pooling))
         if plan.pooling:
             record |= {"pooling": list(plan.pooling), "pooling_from": plan.reason.partition(", ")[2]}
         record |= {"normalize": plan.normalize, "width": plan.width}
     except BertcliError as error:
-        # A folder with modules whose message begins so was made for another task than `encode`: that is no problem.
-        if not record.get("modules") or "This checkpoint" not in str(error):
-            problems.append(str(error))
+        problems.append(str(error))
     return record
 
 

@@ -1,7 +1,7 @@
 """Rotary position embeddings (RoPE): the inverse frequencies of a head's pairs for each rope_type.
 
 The types other than `default` extend a model to more positions than it was trained on: `linear`, `yarn`, and GTE's
-`ntk`. `dynamic`, `longrope` and `llama3` are refused. Source of the formulas: `ROPE_INIT_FUNCTIONS` of transformers 5.
+`ntk`; others are refused. Source of the formulas: `ROPE_INIT_FUNCTIONS` of transformers 5.
 models/rope.py reads these settings from config.json.
 """
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import bertcli
 from bertcli.extensions.core import COMMANDS
 from bertcli.extensions.declared import Command, Engine, Extension, Topic
 from bertcli.extensions.wing import wings
+from bertcli.names import NAMES
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -213,7 +213,7 @@ def own_names() -> frozenset[tuple[str, str]]:
     names.add(("engine", "numpy"))
     for command in COMMANDS:
         names |= {("command", command.name), ("method", command.name)}
-    names |= {("name", name) for name in bertcli.__all__}
+    names |= {("name", name) for name in NAMES}
     names |= {("page", file.stem) for file in (HOME / "guide").glob("*.md")}
     for wing in wings():
         names.update(names_of(wing))

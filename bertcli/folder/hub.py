@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bertcli.errors import BertcliError, nearest, quoted
+from bertcli.errors import BertcliError, did_you_mean, quoted
 from bertcli.folder.companions import find_companions
 from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
@@ -185,8 +185,8 @@ def _check_name(model: str) -> None:
         raise BertcliError(f"There is no folder {quoted(model)}.")
     if not HUB_ID.fullmatch(model):
         raise BertcliError(f"{quoted(model)} is neither a folder nor a Hub id such as google-bert/bert-base-uncased.")
-    advice = "" if "/" in model else nearest(model, SAMPLES)
-    if advice.startswith("Did"):
+    advice = "" if "/" in model else did_you_mean(model, SAMPLES)
+    if advice:
         raise BertcliError(f"There is no folder and no bundled model {quoted(model)}. {advice}")
 
 

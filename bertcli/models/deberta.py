@@ -254,7 +254,7 @@ PUBLISHED: dict[str, Any] = {
     "position_biased_input": False, "relative_attention": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm",
     "share_att_key": True, "pos_att_type": ("p2c", "c2p"),
 }  # fmt: skip
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Embeddings
   Embeddings.token embed              | token embedding        | Token embeddings     | E_tok

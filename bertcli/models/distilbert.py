@@ -66,7 +66,7 @@ class DistilBertConfig(Config):
         return renamed({**data, "layer_norm_eps": None, "hidden_act": None, "intermediate_size": None}, cls.names)
 
 
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Embeddings
   Embeddings.token embed    | a) token embedding     | Token embeddings    | E_tok

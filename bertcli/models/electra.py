@@ -73,7 +73,7 @@ class ElectraConfig(BertConfig):
     title: ClassVar[str] = "ELECTRA"
 
 
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Embeddings
   Embeddings.projection linear | g) projection     | Encoder input        | W_e

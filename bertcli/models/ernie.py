@@ -59,7 +59,7 @@ FAMILY = Family(
         },
     },
 )
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Embeddings
   Embeddings.task add_row | g) the one task's embedding | Embedding sum 3 | E_task

@@ -129,7 +129,7 @@ FAMILY = Family(
         "esm2-15b": sized(48, 5120, num_attention_heads=40),
     },
 )
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Embeddings
   Embeddings.token embed      | a) token embedding | Token embeddings | E_tok

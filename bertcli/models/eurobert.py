@@ -108,7 +108,7 @@ FAMILY = Family(
         "eurobert-2.1b": sized(32, 2304, intermediate_size=6144, **GROUPED),
     },
 )
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Masked language model
   MaskedLM.decoder linear | decode | Vocabulary logits | Decoder

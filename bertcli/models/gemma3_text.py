@@ -147,7 +147,7 @@ FAMILY = Family(
         },
     },
 )  # fmt: skip
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Embeddings
   Embeddings.token embed                         | token embedding   | Token embeddings | E_tok

@@ -141,7 +141,7 @@ class JinaBertConfig(BertConfig):
         return LONGEST_TEXT
 
 
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 1 Multi-head attention
   Projection.norm norm of Query (Q) | layer normalization      | Query norm

@@ -152,7 +152,7 @@ class ModernBertConfig(LocalConfig):
         return tuple(n > 0 for n in range(self.num_hidden_layers))
 
 
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Embeddings
   Embeddings.token embed        | token embedding     | Token embeddings  | E_tok

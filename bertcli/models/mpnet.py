@@ -95,7 +95,7 @@ class MPNetConfig(RobertaConfig):
         return self.max_position_embeddings - 2  # positions begin at 2, whatever pad_token_id says
 
 
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Embeddings
   Embeddings.position embed_counted | b) position embedding | Position embeddings | E_pos

@@ -262,7 +262,7 @@ FAMILY = Family(
     },
     prompts=("search_query: ", "search_document: "),
 )
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Embeddings
   Embeddings.token embed   | a) token embedding     | Token embeddings   | E_tok

@@ -125,7 +125,7 @@ FAMILY = Family(
         "classifier": "Qwen3 ranks without one if modules.json lists LogitScore, as newer revisions of rerankers do.",
     },
 )
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Next token
   NextToken.decoder linear | decode | Next-token logits | Decoder

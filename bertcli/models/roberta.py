@@ -98,7 +98,7 @@ class RobertaConfig(BertConfig):
 PUBLISHED: dict[str, Any] = {"layer_norm_eps": 1e-5, "max_position_embeddings": 514, "type_vocab_size": 1}
 XLM: dict[str, Any] = {**PUBLISHED, "vocab_size": 250002, "model_type": "xlm-roberta"}
 
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Embeddings
   Embeddings.segment embed          | b) segment embedding           | Segment embeddings  | E_type

@@ -16,8 +16,6 @@ from bertcli.models.config import Config, check_fields, count, texts
 
 # The rope types that run, and the keys that each needs.
 TYPES: Mapping[str, tuple[str, ...]] = {"default": (), "linear": ("factor",), "yarn": ()}
-# Those that transformers has, too; they ran up to version 0.7.
-WITHDRAWN = ("dynamic", "longrope", "llama3")
 # Types of layers, as layer_types and rope_parameters call them: attention to all tokens, or in a sliding window.
 GLOBAL, LOCAL = "full_attention", "sliding_attention"
 
@@ -173,11 +171,6 @@ class LocalConfig(RotaryConfig):
 def _parse_rope(data: Mapping[str, Any], name: str, title: str, types: Mapping[str, tuple[str, ...]]) -> Rope:
     """A Rope from the object called `name` in config.json; BertcliError for a rope_type that is not among `types`."""
     rope_type = data.get("rope_type", data.get("type", "default"))
-    if rope_type in WITHDRAWN:
-        raise BertcliError(
-            f"{name} has rope_type {quoted(rope_type)}, which bertcli no longer runs; it runs {title} with "
-            f"{', '.join(types)}. Use transformers for this model."
-        )
     if not isinstance(rope_type, str) or rope_type not in types:
         raise BertcliError(f"{name} has rope_type {quoted(rope_type)}; bertcli runs {title} with {', '.join(types)}.")
     missing = [key for key in types[rope_type] if data.get(key) is None]

@@ -70,7 +70,7 @@ FAMILY = Family(
     names=("embeddings.token    embedding.weight",),
     variants={},
 )
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Embeddings
   Embeddings.token embed   | token embedding | Embedding output | E_tok

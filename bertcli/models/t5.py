@@ -206,7 +206,7 @@ FAMILY = Family(
         ),
     },
 )
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Relative positions
   Encoder.relative relative_bias       | bias of distances     | Bias                | T

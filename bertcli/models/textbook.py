@@ -137,7 +137,7 @@ class TextbookConfig(BertConfig):
     title: ClassVar[str] = "the textbook model"
 
 
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Embeddings
   Embeddings.token embed            | a) token embedding     | T                 | E_tok

@@ -125,7 +125,7 @@ class LastTokenClassifier(LinearPrediction):
     padding: int = setting("pad_token_id")
 
 
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 1 Multi-head attention
   EncoderLayer.attention_norm rms_norm    | RMS normalization   | Attention input

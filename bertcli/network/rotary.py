@@ -85,7 +85,7 @@ class Layers(encoder.Layers[Positions]):
         return batch, (queries, batch.positions)
 
 
-# The names of these modules' steps in `trace`; analysis/trace/labels.py reads them by this constant's name.
+# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 1 Multi-head attention
   Attention.query linear                  | linear Q            | Query (Q)        | W_Q

@@ -33,13 +33,16 @@ from bertcli.weights.lora import Adapter, open_adapter
 from bertcli.weights.network_files import NetworkFiles, open_plain
 from bertcli.weights.tensors import StoredTensor
 
+# Why a tensor of the file is ignored, with the name of another tensor or parameter behind it where it needs one.
 UNUSED = "not part of this model"
 UNREAD = "for what bertcli does not do"
 CONSTANT = "a constant"
-CUSTOM_CODE = "it has code of its own (auto_map in config.json), which bertcli does not run, so use another model"
-UNFIT = "the weights are not those of this config.json, so take both from one model, or use another"
+AFTER = "for encode and rank"
+TIED = "tied to"
 COPY = "a second copy of"
 DIFFERENT = "its values differ from those of"
+CUSTOM_CODE = "it has code of its own (auto_map in config.json), which bertcli does not run, so use another model"
+UNFIT = "the weights are not those of this config.json, so take both from one model, or use another"
 # The end of a tensor's name -> the end it has in other files. If a file has both, the second is used.
 OTHER_NAMES = {
     "LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta",
@@ -61,7 +64,13 @@ class TensorUse(NamedTuple):
     bytes: int
     use: str  # used, renamed, ignored
     path: str | None  # the parameter's path in the network; all their paths, if the tensor is cut into several
-    note: str = ""
+    why: str = ""  # of an ignored one: UNUSED, …
+    other: str = ""  # the tensor or the parameter that this is about
+
+    @property
+    def note(self) -> str:
+        """Why it is ignored, in words; empty for a tensor that is used."""
+        return f"{self.why} {self.other}".rstrip()
 
     @property
     def paths(self) -> list[str]:
@@ -81,7 +90,7 @@ class Checkpoint:
     @property
     def notes(self) -> list[str]:
         """A line about unused tensors; empty if there are none."""
-        unused = [use.name for use in self.uses if use.note.startswith((UNUSED, DIFFERENT))]
+        unused = [use.name for use in self.uses if use.why in (UNUSED, DIFFERENT)]
         if not unused:
             return []
         count = "1 unused tensor" if len(unused) == 1 else f"{len(unused)} unused tensors"
@@ -158,7 +167,7 @@ class _Loader:
             array = self._tied(request.tied)
             name = self._tensor_slice(request.path).name
             if name in self.stored:
-                self._take(self.stored[name], "ignored", None, f"tied to {request.tied}")
+                self._take(self.stored[name], "ignored", None, TIED, request.tied)
         else:
             array = self._load(request)
         # Kept without the adapter's change: that applies to one of two tied parameters only.
@@ -191,8 +200,7 @@ class _Loader:
         use = "used" if tensor.name.removeprefix(self.prefix) == name else "renamed"
         self._take(tensor, use, self._paths(tensor.name, request.path))
         for copy in copies:
-            note = COPY if tensor.equals(copy) else DIFFERENT
-            self._take(copy, "ignored", None, f"{note} {tensor.name}")
+            self._take(copy, "ignored", None, COPY if tensor.equals(copy) else DIFFERENT, tensor.name)
         if tensor_slice.is_whole:
             return tensor.float32()
         # Converted once, since the other slices of the tensor are asked for later.
@@ -239,21 +247,22 @@ class _Loader:
         tensor, tied_tensor = self.stored[names[0]], self.stored[tied_names[0]]
         return tensor.dtype != tied_tensor.dtype or not tensor.equals(tied_tensor)
 
-    def _take(self, tensor: StoredTensor, use: str, path: str | None, note: str = "") -> None:
+    def _take(self, tensor: StoredTensor, use: str, path: str | None, why: str = "", other: str = "") -> None:
         """Record the use of a tensor."""
-        self.taken[tensor.name] = TensorUse(tensor.name, tensor.shape, tensor.dtype, tensor.nbytes, use, path, note)
+        name, shape, dtype, size = tensor.name, tensor.shape, tensor.dtype, tensor.nbytes
+        self.taken[name] = TensorUse(name, shape, dtype, size, use, path, why, other)
 
     def account(self) -> tuple[TensorUse, ...]:
         """List the use of every tensor of the file, in file order."""
         for name in self.stored.keys() - self.taken.keys():
             bare_name = name.removeprefix(self.prefix)
             if name == PROJECTION and STANFORD in self.config.architectures:
-                note = "for encode and rank"
+                why = AFTER
             elif bare_name.endswith(CONSTANTS):
-                note = CONSTANT
+                why = CONSTANT
             elif bare_name.startswith(self.family.ignored_prefixes):
-                note = UNREAD
+                why = UNREAD
             else:
-                note = UNUSED
-            self._take(self.stored[name], "ignored", None, note)
+                why = UNUSED
+            self._take(self.stored[name], "ignored", None, why)
         return tuple(self.taken[name] for name in self.stored)

@@ -1,6 +1,7 @@
 """Every operand has the name that its maker gave it, in every variant and family, with every head."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from helpers.family_checkpoints import FAMILIES, make_family
 
 import bertcli
 from bertcli.analysis.trace import Trace
-from bertcli.analysis.trace.labels import HEAD_INPUT, INPUTS, LAYER_INPUT, transposed
 from bertcli.analysis.trace.recorder import run_shapes
+from bertcli.analysis.trace.step_names import HEAD_INPUT, INPUTS, LAYER_INPUT, StepNames, names_for, transposed
 from bertcli.engine.padded_batch import pack_padded
 from bertcli.model import Model
 from bertcli.models import esm
@@ -153,3 +154,24 @@ def test_trace_a_value_is_read_again_in_another_pass() -> None:
         hidden = model.forward(np.full((2, 5), 5))
         assert np.array_equal(model.forward(np.full((2, 5), 5)), hidden)
     assert len({step.index for step in trace.steps}) == len(trace.steps) > 0
+
+
+@pytest.mark.parametrize("file", ["encoder", "heads", "module", "after_pooling", "anything"])
+def test_a_plugins_family_keeps_its_names_in_a_file_of_any_name(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in one that is called as a file of network/ is."""
+    package = tmp_path / f"plugin_with_{file}"
+    package.mkdir()
+    (package / f"{file}.py").write_text(
+        "from bertcli.network.encoder import SelfAttention\n\n\n"
+        "class SelfAttention(SelfAttention):\n    pass\n\n\n"
+        'STEP_NAMES = """\nOwn group\n  SelfAttention.query linear | own step | Own result | W_own\n"""\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    owner = import_module(f"plugin_with_{file}.{file}").SelfAttention
+    expected = StepNames("Own group", "own step", "Own result", ("W_own",))
+    assert names_for([(owner, "query", "linear")], {}, "", []) == expected
+    # What it does not name has the name of the class that it is made from.
+    base = names_for([(owner, "value", "softmax")], {}, "", [])
+    assert base == StepNames("1 Multi-head attention", "c) softmax", "Attention weights")

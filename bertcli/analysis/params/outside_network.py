@@ -32,7 +32,7 @@ def rows_outside(model: LoadedModel) -> Iterator[SummaryRow]:
         before[chain] = (name,)
     prefix = family(model.config.model_type).prefix_in([use.name for use in model.uses])
     for use in model.uses:
-        if use.note == UNREAD and use.name.startswith(prefix):
+        if use.why == UNREAD and use.name.startswith(prefix):
             formula = "·".join(map(str, use.shape))
             yield SummaryRow(
                 path=use.name.removeprefix(prefix),

@@ -1,13 +1,13 @@
 """Trace a forward pass: a step for every op, with shapes, parameters, MACs and time, and the intermediate arrays.
 
-formulas   print the formula of each op in the symbols of its step, as MathML and as plain text
-labels     names for the operation table of `trace`: each step's group, operation, result and weights
-page       the page of `trace -o pass.html`
-passes     run the traced pass of one sentence that the page draws
-products   data from which the page explains a matrix product
-recorder   `trace(model)`: record a step for every op of a forward pass, with numbers or by shapes alone
-selection  choose the numbers of a traced pass that its page holds, so that they fit into a number of bytes
-steps      the records of a trace, and its operation table
+formulas    print the formula of each op in the symbols of its step, as MathML and as plain text
+page        the page of `trace -o pass.html`
+passes      run the traced pass of one sentence that the page draws
+products    data from which the page explains a matrix product
+recorder    `trace(model)`: record a step for every op of a forward pass, with numbers or by shapes alone
+selection   choose the numbers of a traced pass that its page holds, so that they fit into a number of bytes
+step_names  what a step is called, and its result and weights
+steps       the records of a trace, and its operation table
 """
 
 from bertcli.analysis.trace.recorder import Trace, trace

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.trace.labels import HEAD_INPUT, INPUTS, LAYER_INPUT, StepKey, StepNames, names_for, transposed
+from bertcli.analysis.trace.step_names import HEAD_INPUT, INPUTS, LAYER_INPUT, StepKey, StepNames, names_for, transposed
 from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, Value, multiplied, show, stats_of
 from bertcli.engine.packing import Packed, batch_of_shapes
 from bertcli.engine.pauses import check_wanted
@@ -155,7 +155,7 @@ class Trace(Tracer, Account):
         return untied
 
     def _step_names(self, ran: Ran, operands: Sequence[Traced]) -> StepNames:
-        """The names of an op and its values in the table: labels.py's, or the op's own where that has none."""
+        """The names of an op and its values in the table: step_names.py's, or the op's own where that has none."""
         part = self.frame.path.partition(".")[0] if self.frame else ""
         operand_names = [self._name(operand) for operand in operands]
         names = names_for(self._keys(ran.op), ran.arguments, part, operand_names)
@@ -263,7 +263,7 @@ class Trace(Tracer, Account):
         return path if count == 1 else f"{path}_{count}"
 
     def _keys(self, op: Op[Any]) -> list[StepKey]:
-        """The keys under which labels.py may have names for an op, the most specific first."""
+        """The keys under which step_names.py may have names for an op, the most specific first."""
         frame = self.frame
         if frame is None:
             return [(None, "", op.name)]

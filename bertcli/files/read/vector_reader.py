@@ -128,8 +128,7 @@ def in_arrays(path: Path, open_arrays: Callable[[Path], Readers]) -> StoredVecto
     notes = {name: str(text) for name, text in texts.items() if text.dtype.kind == "U" and not text.ndim}
     if (beside := Path(f"{path}.{SETTINGS_FILE}")).exists():
         notes |= {
-            name: value if isinstance(value, str) else json.dumps(value)  # 0.7.0 wrote the settings as a text of JSON
-            for name, value in read_object(beside).items()
+            name: json.dumps(value) if name == SETTINGS else str(value) for name, value in read_object(beside).items()
         }
     arrays = {name: partial(_blocks, path, read) for name, read in readers.items()}
     return StoredVectors(path, arrays, "embeddings", notes).checked()

@@ -1,4 +1,4 @@
-"""Names for the operation table of `trace`: each step's group, operation, result and weights. No sizes, no costs.
+"""What a step is called in the table of `trace`: its group, operation, result and weights. No sizes, no costs.
 
 A step is found by its key: a module's class, the field of it that was used last ("" for any), and an op; a Linear or
 LayerNorm has the key of the module of which it is a field. Names are those common in the literature. A result has the
@@ -61,7 +61,7 @@ def names_for(
 def _names_of(key: StepKey, operands: Sequence[str]) -> StepNames | None:
     """The names for one key: of the nearest base class that has some, those for one of the operands first."""
     owner, field, op = key
-    classes = [("module", "")]
+    classes = [("bertcli.network.module", "")]
     if owner is not None:
         classes = [(base.__module__, base.__qualname__) for base in owner.__mro__]
     for module, name in classes:
@@ -85,12 +85,12 @@ HEADS = {
     "multiple_choice": {"Classifier": "Multiple choice", "W_c": "W_m", "Label logits": "Choice logit"},
 }
 
-# By the file in network/ that defines a class: groups, and below each lines of
+# By the module that defines a class: groups, and below each lines of
 #     class.field op | operation | result | weights
 # `of NAME` behind an op: only for a step one of whose operands has this name. A family's own names, and those of the
 # newer files in network/ and of a kind's network, are the constant STEP_NAMES in the file that defines the class.
 TABLES = {
-    "module": """
+    "bertcli.network.module": """
 Pooler
    gather                      | a) first token     | [CLS] vector | [CLS] row
 Head
@@ -98,7 +98,7 @@ Head
    mean_tokens                 | mean of the tokens | Mean vector
    mean_tokens of Label logits | mean of the tokens | Mean logits
 """,
-    "encoder": """
+    "bertcli.network.encoder": """
 Embeddings
   Embeddings.token embed              | a) token embedding     | Token embeddings    | E_tok
   Embeddings.segment embed            | b) segment embedding   | Segment embeddings  | E_type
@@ -127,7 +127,7 @@ Rows asked for
   Layers gather                       | rows                   | Rows asked for
   Layers gather of Positions          | rows                   | Positions of rows
 """,
-    "heads": """
+    "bertcli.network.heads": """
 Pooler
   Pooler.dense linear                | b) linear + {act}      | Pooled output     | W_p
 Masked language model
@@ -141,7 +141,7 @@ Classifier
 Token classifier
   TokenClassifier.output linear      | linear                 | Label logits      | W_c
 """,
-    "after_pooling": """
+    "bertcli.network.after_pooling": """
 Dense
   Dense.weight linear   | linear + {act}      | Vector            | W
   LayerNorm.weight norm | layer normalization | Normalized vector
@@ -152,9 +152,7 @@ Dense
 @cache
 def _table_of(module: str) -> dict[tuple[str, ...], StepNames]:
     """The names for the classes of a module, by class, field, op, and the name of an operand ("" for any)."""
-    table = TABLES.get(module.rpartition(".")[2])
-    if table is None:
-        table = getattr(sys.modules[module], "STEP_NAMES", "")
+    table = TABLES[module] if module in TABLES else getattr(sys.modules[module], "STEP_NAMES", "")
     return dict(_read(table))
 
 
