@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.terminal import bertcli as run
+from helpers.terminal import wrong_usage
 
 import bertcli
 from bertcli.engine.padded_batch import pack_padded
@@ -172,7 +173,6 @@ def test_memory_that_bertcli_takes_is_of_float32_and_of_few_texts() -> None:
 
 
 def test_memory_needs_a_size_and_a_type() -> None:
-    done = run("params", "--variant", "base", "--dtype", "float16")
-    assert (done.status, "add --batch-size" in " ".join(done.err.replace("│", " ").split())) == (2, True)
+    wrong_usage("params", "--variant", "base", "--dtype", "float16", why="add --batch-size")
     with pytest.raises(BertcliError, match="dtype"):
         bertcli.params(bertcli.variant("tiny"), dtype="float8")

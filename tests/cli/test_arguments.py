@@ -4,16 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-from helpers.terminal import bertcli
+from helpers.terminal import bertcli, wrong_usage
 
 SAMPLE = "bert-mini-mlm"
 
 
 def message(*arguments: str | Path) -> str:
     """The message of a command that ends with status 2, as one line."""
-    result = bertcli(*arguments)
-    assert (result.status, result.out) == (2, "")
-    return " ".join(result.err.replace("│", " ").split())
+    return wrong_usage(*arguments, why="Invalid value").said
 
 
 def test_without_a_command_the_help_is_printed() -> None:

@@ -16,7 +16,7 @@ from helpers.batches import compute_together
 from helpers.checkpoints import Sentence, make
 from helpers.crashes import crashing
 from helpers.little_doctor import MEASURE_LITTLE
-from helpers.terminal import bertcli
+from helpers.terminal import bertcli, continued, wrong_usage
 from safetensors.numpy import load_file, save_file
 
 import bertcli as library
@@ -83,12 +83,13 @@ def test_engine_command_resumes_with_the_same_engine_only(
     error = bertcli(*resumed, "--engine", "onnx-int8").error
     assert "Cannot resume" in error
     assert "--engine was onnx and is now onnx-int8; restore that" in error
-    assert bertcli(*resumed).status == 0
+    assert continued(*resumed).status == 0
     assert (tmp_path / "v.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
 
 
 def test_engine_command_refuses_what_no_engine_has() -> None:
-    assert bertcli("classify", "a", "--engine", "torch").status == 2
+    why = "'--engine': 'torch' is not one of 'numpy', 'onnx', 'onnx-int8'."
+    wrong_usage("classify", "a", "--engine", "torch", why=why)
     with pytest.raises(BertcliError, match="There is no device 'gpu' in the installed onnxruntime: choose from "):
         library.load(engine="onnx", device="gpu")
     with pytest.raises(BertcliError, match="NumPy computes on the processor"):

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from conftest import Made
 from helpers.batches import compute_together
-from helpers.terminal import bertcli
+from helpers.crashes import broken_off
+from helpers.terminal import bertcli, continued
 from reference import task_cases as cases
 
 import bertcli as library
@@ -43,7 +44,7 @@ def test_rank_gives_the_records_of_the_library(ranker: Path, tmp_path: Path) -> 
     assert table.splitlines()[2].split()[:2] == [str(expected[0]["corpus_id"]), f"{expected[0]['score']:.4f}"]
 
 
-def test_rank_of_a_file_of_pairs_resumes_and_shares_its_work(
+def test_rank_of_a_file_of_pairs_goes_on_where_it_was_broken_off(
     ranker: Path, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compute_together(24, monkeypatch)
@@ -53,8 +54,10 @@ def test_rank_of_a_file_of_pairs_resumes_and_shares_its_work(
     assert sorted(record["corpus_id"] for record in found) == list(range(22))
     for one, other in pairwise(found):
         assert one["query"] != other["query"] or one["score"] >= other["score"]
+    broken_off(lambda name: bertcli(*arguments, "-o", tmp_path / f"{name}ranked.jsonl"), monkeypatch)
     file = tmp_path / "ranked.jsonl"
-    assert bertcli(*arguments, "-o", file, "--resume").status == 0
+    assert not file.exists()
+    assert continued(*arguments, "-o", file, "--resume").status == 0
     assert [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] == found
 
 
@@ -86,30 +89,26 @@ def test_rank_progress_is_the_share_of_documents(
 def test_rank_goes_on_where_an_error_stopped_it(
     ranker: Path, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ranking that was finished before the bad row is kept, and the one it is in is made anew."""
+    """The rankings that were finished before a text that cannot be tokenized are kept."""
     compute_together(24, monkeypatch)
-    good = pairs.read_text(encoding="utf-8")
+    for bound in ("SHORTEST_SEGMENT", "LONGEST_SEGMENT"):
+        monkeypatch.setattr(f"bertcli.files.write.resumable_output.{bound}", 0.0)
+    monkeypatch.setattr("bertcli.tokens.tokenizer.LONGEST", 1000)  # characters
+    good = "".join(json.dumps({"query": f"query {i // 4}", "text": f"hot tea {i}"}) + "\n" for i in range(120))
+    pairs.write_text(good, encoding="utf-8")
     expected = bertcli("rank", "-m", ranker, "-i", pairs, "--query-column", "query", "--format", "jsonl").records
     file = tmp_path / "ranked.jsonl"
-    arguments: list[str | Path] = [
-        "rank",
-        "-m",
-        ranker,
-        "-i",
-        pairs,
-        "--query-column",
-        "query",
-        "-o",
-        file,
-    ]
-    pairs.write_text(good + '{"query": "query 9"}\n', encoding="utf-8")
-    assert "there is no field 'text'" in bertcli(*arguments, "--resume").err
+    arguments: list[str | Path] = ["rank", "-m", ranker, "-i", pairs, "--query-column", "query", "-o", file]
+    pairs.write_text(good + json.dumps({"query": "query 30", "text": "tea " * 300}) + "\n", encoding="utf-8")
+    first = bertcli(*arguments, "--resume")
+    assert "pairs.jsonl, line 121" in first.error
+    assert "texts are done: repeat the command to continue." in first.err
     assert not file.exists()
-    result = bertcli(*arguments, "--keep-going")
+    result = continued(*arguments, "--keep-going")
     assert result.status == 1
     *ranked, bad = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert [record["corpus_id"] for record in ranked] == [record["corpus_id"] for record in expected]
-    assert (bad["corpus_id"], bad["text"]) == (22, None)
+    assert (bad["corpus_id"], "1,200 characters" in bad["error"]) == (120, True)
 
 
 @pytest.mark.parametrize(

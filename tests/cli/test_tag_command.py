@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from conftest import Made
 from helpers.batches import compute_together
+from helpers.crashes import broken_off
 from helpers.pipelines import same
-from helpers.terminal import bertcli
+from helpers.terminal import bertcli, continued
 from reference import task_cases as cases
 
 import bertcli as library
@@ -106,15 +107,17 @@ def test_tag_writes_a_page_that_is_safe(tagger: Path, tmp_path: Path) -> None:
     assert len({hue for hue, _ in marks}) == len(hues)  # a color for each label
 
 
-def test_tag_resumes_and_shares_its_work(
+def test_tag_goes_on_where_it_was_broken_off(
     tagger: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compute_together(40, monkeypatch)
     arguments: list[str | Path] = ["tag", "-m", tagger, "-i", source, "--column", "said"]
     found = bertcli(*arguments, "--format", "jsonl").records
     assert [record["index"] for record in found] == list(range(30))
+    broken_off(lambda name: bertcli(*arguments, "-o", tmp_path / f"{name}tags.jsonl"), monkeypatch)
     file = tmp_path / "tags.jsonl"
-    assert bertcli(*arguments, "-o", file, "--resume").status == 0
+    assert not file.exists()
+    assert continued(*arguments, "-o", file, "--resume").status == 0
     whole = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert whole == found
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import Sentence, make
-from helpers.terminal import Result, bertcli
+from helpers.terminal import Result, bertcli, wrong_usage
 from safetensors.numpy import load_file
 
 import bertcli as library
@@ -307,33 +307,35 @@ def test_trace_what_cannot_be_done_is_one_line_that_says_what_can(
     assert message in trace(*(str(model) if one == "MODEL" else one for one in arguments)).error
 
 
+ONE_MODEL = "-m, --variant, --config: only one of these can be given."
+OWN_LENGTH = "a text has its own length: leave this out, or the text."
+NO_WEIGHTS = "nothing is computed without weights; give a checkpoint."
+
+
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "why"),
     [
-        ["--variant", "huge"],
-        ["--variant", "base", "-m", "x"],
-        ["--variant", "base", "--config", "x"],
-        ["-m", "x", "--config", "y"],
-        ["-m", "x", "--vocab-size", "9"],
-        ["-m", "x", "a text", "--seq-len", "4"],
-        ["-m", "x", "a text", "--batch-size", "4"],
-        ["-m", "x", "--text-pair", "a text"],
-        ["-m", "x", "--attention", "0"],
-        ["-m", "x", "--head", "0", "-o", "x.html"],
-        ["--variant", "base", "a text"],
-        ["--variant", "base", "-o", "x.npz"],
-        ["--variant", "base", "--time"],
-        ["-m", "x", "-o", "x.html", "--stats"],
-        ["-m", "x", "-o", "x.npz", "--formulas"],
-        ["-m", "x", "-o", "x.csv", "--format", "csv"],
-        ["--variant", "base", "--stats"],
-        ["--variant", "base", "--format", "xml"],
+        (["--variant", "huge"], "--variant: There is no variant 'huge'. Choose from tiny, mini"),
+        (["--variant", "base", "-m", "x"], ONE_MODEL),
+        (["--variant", "base", "--config", "x"], ONE_MODEL),
+        (["-m", "x", "--config", "y"], ONE_MODEL),
+        (["-m", "x", "--vocab-size", "9"], "--vocab-size: this needs --variant or --config"),
+        (["-m", "x", "a text", "--seq-len", "4"], f"--seq-len: {OWN_LENGTH}"),
+        (["-m", "x", "a text", "--batch-size", "4"], f"--batch-size: {OWN_LENGTH}"),
+        (["-m", "x", "--text-pair", "a text"], "--text-pair: give the first text, too"),
+        (["--variant", "base", "a text"], "TEXT: a variant or a config has no tokenizer; give --seq-len instead."),
+        (["--variant", "base", "-o", "x.npz"], f"--output: {NO_WEIGHTS}"),
+        (["--variant", "base", "--time"], f"--time: {NO_WEIGHTS}"),
+        (["-m", "x", "-o", "x.html", "--stats"], "--stats: this is about the table, which the page of a pass does not"),
+        (["-m", "x", "-o", "x.npz", "--formulas"], "--formulas: this is about the table, which a file of arrays"),
+        (["-m", "x", "-o", "x.csv", "--format", "csv"], "--format: the ending of x.csv decides what is written"),
+        (["--variant", "base", "--stats"], f"--stats: {NO_WEIGHTS}"),
+        (["--variant", "base", "--format", "xml"], "'--format': 'xml' is not one of 'table'"),
     ],
-    ids=" ".join,
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_trace_what_makes_no_sense_is_wrong_usage(arguments: list[str]) -> None:
-    done = trace(*arguments)
-    assert (done.status, done.out) == (2, "")
+def test_trace_what_makes_no_sense_is_wrong_usage(arguments: list[str], why: str) -> None:
+    wrong_usage("trace", *arguments, why=why)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Made
 from helpers.reading import refusal, texts, texts_of
-from helpers.terminal import bertcli
+from helpers.terminal import bertcli, wrong_usage
 
 from bertcli.errors import BertcliError
 from bertcli.files.read.inputs import from_files
@@ -104,7 +104,7 @@ def test_inputs_of_a_command_may_be_several(made: Made, tmp_path: Path) -> None:
     shorter = bertcli("encode", "-m", made(), "-i", f"{tmp_path}/?.json*", "--column", "said", "--format", "jsonl")
     assert len(shorter.records) == 2
     assert "No file matches" in bertcli("encode", "-m", made(), "-i", f"{tmp_path}/*.csv").error
-    assert bertcli("encode", "-i", last, "--column", "said").status == 2
+    wrong_usage("encode", "-i", last, "--column", "said", why="--column: this needs named fields")
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv"])
@@ -117,8 +117,8 @@ def test_inputs_from_a_pipe_have_the_fields_that_are_asked_for(ending: str, made
     assert [str(record["id"]) for record in result.records] == ["0", "1", "2", "3"]
     found = bertcli("classify", *how, "--pair-column", "gone", "--format", "jsonl", stdin=content)
     assert "standard input, line 1: there is no " in found.error
-    assert bertcli("tokenize", *how, "tea").status == 2
-    assert bertcli("tokenize", "-i", "some.txt", *how).status == 2
+    wrong_usage("tokenize", *how, "tea", why="--column: this needs named fields")
+    wrong_usage("tokenize", "-i", "some.txt", *how, why="--column: this needs named fields")
 
 
 def test_inputs_of_a_command_may_be_sequences(tmp_path: Path) -> None:

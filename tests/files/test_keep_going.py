@@ -11,7 +11,7 @@ import pytest
 from conftest import Made
 from helpers.batches import compute_together
 from helpers.checkpoints import make
-from helpers.terminal import bertcli
+from helpers.terminal import bertcli, continued
 from safetensors.numpy import load_file
 from tokenizers import BertWordPieceTokenizer, Regex
 from tokenizers.pre_tokenizers import Split
@@ -243,7 +243,7 @@ def test_keep_going_may_go_on_with_what_was_begun_without(
     first = bertcli(*arguments)
     assert "line 101" in first.error
     assert "texts are done: repeat" in first.err
-    assert bertcli(*arguments, "--keep-going").status == 1
+    assert continued(*arguments, "--keep-going").status == 1
     assert [("error" in json.loads(line)) for line in target.read_text().splitlines()] == [i == 100 for i in range(106)]
 
 

@@ -21,7 +21,7 @@ from helpers.crashes import crashing, full_disk
 from helpers.deadlines import started
 from helpers.late_folders import write_late
 from helpers.rerankers import PUBLISHED, write_reranker
-from helpers.terminal import bertcli
+from helpers.terminal import bertcli, continued, wrong_usage
 
 from bertcli.files.write import resumable_output
 from bertcli.files.write.resumable_output import ResumableOutput, State
@@ -101,14 +101,18 @@ def test_resume_after_a_crash_between_any_two_writes(
         first = bertcli(*changed(arguments, "-o", whole))
     expected = whole.read_bytes()
     step = 1 if form == "npy" and not power_cut else 11
+    went_on = 0
     for last in [*range(len(form), disk.calls - 5, step), *range(disk.calls - 5, disk.calls)]:
         target.write_bytes(b"old")
         with crashing(last, power_cut):
             bertcli(*arguments)
         assert target.read_bytes() in (b"old", expected), last
-        assert bertcli(*arguments).status == first.status, last
+        again = bertcli(*arguments)
+        went_on += "continuing an unfinished run of" in again.err
+        assert again.status == first.status, last
         assert target.read_bytes() == expected, last
         assert leftovers(tmp_path) == []
+    assert went_on > 1  # and did not begin anew each time
 
 
 def test_resume_after_crash_after_crash(model: Path, source: Path, tmp_path: Path) -> None:
@@ -119,10 +123,10 @@ def test_resume_after_crash_after_crash(model: Path, source: Path, tmp_path: Pat
     choose = random.Random(1)
     for _ in range(3):
         target.unlink()
-        for _ in range(5):
-            with crashing(choose.randint(5, 20), power_cut=choose.random() < 0.5):
+        for _ in range(3):
+            with crashing(choose.randint(16, 24), power_cut=choose.random() < 0.5):
                 bertcli(*arguments)
-        bertcli(*arguments)
+        continued(*arguments)
         assert target.read_bytes() == expected
 
 
@@ -146,7 +150,7 @@ def test_resume_does_not_begin_again(
         add(self, arrays, state)
 
     monkeypatch.setattr(ResumableOutput, "add", watched)
-    assert bertcli(*arguments).status == 0
+    assert continued(*arguments).status == 0
     assert seen[0] > 5
     assert len(np.load(target)) == 24
 
@@ -283,9 +287,10 @@ def test_resume_of_nothing_says_so(model: Path, source: Path, tmp_path: Path) ->
     arguments = command("npy", model, source, tmp_path / "v.npy")
     note = f"Note: there is no progress of an earlier run of {tmp_path / 'v.npy'}: starting at the beginning."
     assert note in bertcli(*arguments).err.splitlines()
+    (tmp_path / "v.npy").unlink()
     with crashing(28):
         bertcli(*arguments)
-    assert "there is no progress" not in bertcli(*arguments).err
+    assert "there is no progress" not in continued(*arguments).err
 
 
 @pytest.mark.parametrize("resume", [True, False])
@@ -307,7 +312,7 @@ def test_resume_beside_another_process_is_refused(resume: bool, model: Path, sou
 def test_resume_of_a_pipe_is_refused(model: Path, tmp_path: Path) -> None:
     arguments = ["encode", "-m", str(model), "--resume"]
     assert "A pipe cannot be read a second time" in bertcli(*arguments, "-o", tmp_path / "v.npy", stdin="tea\n").error
-    assert bertcli(*arguments, "tea").status == 2
+    wrong_usage(*arguments, "tea", why="--resume needs --output: only a result in a file can be continued.")
     assert bertcli(*arguments, "tea", "-o", tmp_path / "v.npy").status == 0
     assert leftovers(tmp_path) == []
 
@@ -323,7 +328,7 @@ def test_resume_goes_on_after_the_shards_that_are_there(model: Path, source: Pat
     shard = tmp_path / ".v.npy.parts" / "000001.npz"
     assert shard.with_name("000002.npz").exists()
     shard.unlink()
-    assert bertcli(*arguments).status == 0
+    assert continued(*arguments).status == 0
     assert target.read_bytes() == expected
     assert leftovers(tmp_path) == []
 
@@ -336,7 +341,7 @@ def test_resume_after_a_full_disk(model: Path, source: Path, tmp_path: Path) -> 
     assert "No space left on device" in result.error
     assert "texts are done: repeat the command to continue" in result.err
     assert not target.exists()
-    assert bertcli(*arguments).status == 0
+    assert continued(*arguments).status == 0
     again = target.read_bytes()
     bertcli(*arguments)
     assert target.read_bytes() == again
@@ -354,12 +359,17 @@ def test_resume_goes_on_with_flat_rows(ending: str, made: Made, source: Path, tm
     ]  # fmt: skip
     with crashing(None) as disk:
         assert bertcli(*arguments, whole).status == 0
+    went_on = 0
     for last in range(5, disk.calls, 17):
+        target.unlink(missing_ok=True)
         with crashing(last):
             bertcli(*arguments, target)
-        assert bertcli(*arguments, target).status == 0
+        again = bertcli(*arguments, target)
+        went_on += "continuing an unfinished run of" in again.err
+        assert again.status == 0
         assert target.read_bytes() == whole.read_bytes()
         assert leftovers(tmp_path) == []
+    assert went_on > 0
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -377,7 +387,7 @@ def test_resume_may_begin_to_keep_going_with_flat_rows(
     assert bertcli(*arguments, "-o", whole, "--keep-going").status == 1
     assert "line 25" in bertcli(*arguments, "-o", target).error
     assert leftovers(tmp_path) != []
-    assert bertcli(*arguments, "-o", target, "--keep-going").status == 1
+    assert continued(*arguments, "-o", target, "--keep-going").status == 1
     assert target.read_bytes() == whole.read_bytes()
 
 
@@ -413,7 +423,7 @@ def test_resume_after_ctrl_c(model: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert process.returncode == 130
     assert "texts are done: repeat the command to continue" in err
     assert not target.exists()
-    assert bertcli(*command).status == 0
+    assert continued(*command).status == 0
     assert len(np.load(target)) == 5_000
 
 
@@ -429,12 +439,17 @@ def test_resume_goes_on_with_several_arrays(ending: str, how: str, model: Path, 
     arguments: list[str | Path] = ["encode", "-m", model, "-i", source, how, "--resume", "-o"]
     with crashing(None) as disk:
         assert bertcli(*arguments, whole).status == 0
+    went_on = 0
     for last in range(5, disk.calls, 37):
+        target.unlink(missing_ok=True)
         with crashing(last):
             bertcli(*arguments, target)
-        assert bertcli(*arguments, target).status == 0
+        again = bertcli(*arguments, target)
+        went_on += "continuing an unfinished run of" in again.err
+        assert again.status == 0
         assert target.read_bytes() == whole.read_bytes()
         assert leftovers(tmp_path) == []
+    assert went_on > 0
 
 
 @pytest.mark.parametrize("form", FORMS)

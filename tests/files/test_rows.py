@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from conftest import Made
 from helpers.reading import refusal, refusal_of, rows_of, texts_of
-from helpers.terminal import bertcli
+from helpers.terminal import bertcli, wrong_usage
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -304,9 +304,7 @@ def test_rows_have_no_columns_in_arguments_and_lines(made: Made, tmp_path: Path)
     (tmp_path / "t.txt").write_text("tea\n")
     for texts in (["tea"], ["-i", str(tmp_path / "t.txt")]):
         for option in (["--no-header"], ["--delimiter", ";"]):
-            done = bertcli("encode", "-m", made(), *texts, *option)
-            assert done.status == 2
-            assert "give a .csv or .tsv file" in " ".join(done.err.replace("│", "").split())
+            wrong_usage("encode", "-m", made(), *texts, *option, why="give a .csv or .tsv file")
 
 
 def test_rows_without_a_header_are_suggested_only_where_no_name_was_given(made: Made, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import make
-from helpers.terminal import Result, bertcli
+from helpers.terminal import Result, bertcli, wrong_usage
 
 import bertcli as library
 from bertcli.errors import BertcliError
@@ -99,7 +99,7 @@ def test_neighbors_more_than_there_are_is_all_there_are(model: Path) -> None:
 
 
 def test_neighbors_top_k_has_to_be_positive(model: Path) -> None:
-    assert run("-m", model, "king", "--top-k", "0").status == 2
+    wrong_usage("neighbors", "-m", model, "king", "--top-k", "0", why="'--top-k': 0 is not in the range x>=1.")
     with pytest.raises(BertcliError, match="at least 1"):
         list(neighbors(library.load(model), ["king"], top_k=0))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from conftest import Made
-from helpers.terminal import bertcli
+from helpers.terminal import bertcli, wrong_usage
 from reference import task_cases as cases
 
 import bertcli as library
@@ -123,9 +123,7 @@ def test_redact_in_files_and_of_what_cannot_be_used(tagger: Path, tmp_path: Path
     ],
 )
 def test_redact_wrong_usage(arguments: list[str], message: str, tagger: Path) -> None:
-    result = bertcli("tag", "-m", tagger, "king", *arguments)
-    assert (result.status, result.out) == (2, "")
-    assert message in " ".join(result.err.replace("│", " ").split())
+    wrong_usage("tag", "-m", tagger, "king", *arguments, why=message)
 
 
 def test_options_that_do_not_exist_name_the_method_and_what_is_meant(tagger: Path) -> None:

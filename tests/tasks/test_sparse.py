@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
-from helpers.terminal import bertcli
+from helpers.terminal import bertcli, wrong_usage
 from reference.encode_cases import SPARSE, TEXTS, sparse
 
 from bertcli.errors import BertcliError
@@ -185,10 +185,8 @@ def test_sparse_table_shows_the_heaviest_words(tmp_path: Path) -> None:
     ],
 )
 def test_sparse_refuses_what_is_for_dense_vectors(arguments: list[str], tmp_path: Path) -> None:
-    refused = bertcli("encode", "--sparse", "tea", *arguments)
-    assert refused.status == 2
-    assert f"Invalid value for {arguments[0]}" in refused.err
+    refused = wrong_usage("encode", "--sparse", "tea", *arguments, why=f"Invalid value for {arguments[0]}")
     assert "--sparse" in refused.err
-    assert bertcli("encode", "--tokens", "tea").status == 2
+    wrong_usage("encode", "--tokens", "tea", why="is for sparse vectors: give sparse (--sparse), too.")
     array = bertcli("encode", "--sparse", "tea", "-o", tmp_path / "v.npy")
     assert "A .npy file holds one array, but this result has several." in array.error

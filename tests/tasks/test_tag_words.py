@@ -9,6 +9,7 @@ import pytest
 from helpers.known_taggers import byte_tagger, word_piece_tagger
 from helpers.served import serving
 from helpers.terminal import bertcli as command
+from helpers.terminal import wrong_usage
 from helpers.tokenizer_kinds import write_kind
 from tokenizers import pre_tokenizers as split
 
@@ -52,11 +53,8 @@ def test_redact_leaves_nothing_of_an_entity_that_two_windows_see(novara: Path) -
 
 
 def test_redact_bounds_what_stands_for_an_entity(novara: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = command("tag", "-m", novara, "--redact", "--redact-with", "z" * 100_000, "no")
-    assert result.status == 2
-    assert "has 100,000 characters, which each entity would get: give at most 200." in " ".join(
-        result.err.replace("│", "").split()
-    )
+    why = "has 100,000 characters, which each entity would get: give at most 200."
+    wrong_usage("tag", "-m", novara, "--redact", "--redact-with", "z" * 100_000, "no", why=why)
     assert redact.LONGEST_RESULT == 20_000_000
     monkeypatch.setattr(redact, "LONGEST_RESULT", 100_000)
     with pytest.raises(BertcliError, match=r"has 1,000 entities, and the text that replaces them is too long"):

@@ -24,6 +24,7 @@ from helpers.batches import compute_together
 from helpers.deadlines import SECONDS
 from helpers.deadlines import started as in_time
 from helpers.terminal import bertcli as run
+from helpers.terminal import continued
 
 import bertcli
 from bertcli.engine import blas, threads
@@ -242,7 +243,7 @@ def test_workers_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_n
         'command with --threads 8. A script needs `if __name__ == "__main__":` around what it does with workers.'
     ]
     assert "texts are done: repeat the command to continue" in broken.err
-    resumed = run(*arguments, "-o", target, "--resume")
+    resumed = continued(*arguments, "-o", target, "--resume")
     assert resumed.status == 0, resumed.err
     assert target.read_bytes() == whole.read_bytes()
 

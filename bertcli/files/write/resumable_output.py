@@ -212,14 +212,15 @@ class ResumableOutput:
         elif earlier and self._fingerprint is not None and (why := self._changed(earlier)) is None:
             self._resume = True
             self._count()
-            count = (self.state or {}).get("texts", 0)
-            logger.info("continuing an unfinished run of %s, of which %s done.", self.file, _are(count))
         elif earlier:
             because = f": {why}" if self._fingerprint is not None else ""
             logger.info("discarding the progress of an unfinished run of %s%s.", self.file, because)
         elif self._resume and self._finished():
             logger.info("%s is complete.", self.file)
-        if self._resume and not self._kept.number and not self.complete:
+        if self._kept.number:
+            count = (self.state or {}).get("texts", 0)
+            logger.info("continuing an unfinished run of %s, of which %s done.", self.file, _are(count))
+        elif self._resume and not self.complete:
             logger.info("there is no progress of an earlier run of %s: starting at the beginning.", self.file)
         self._remove(self._kept.number)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.static_models import write_static
-from helpers.terminal import bertcli
+from helpers.terminal import bertcli, wrong_usage
 from reference.bertscore_cases import BASELINE, CANDIDATES, CASES, REFERENCES, SAMPLE, Case, rows, write_model
 from wings.evaluate.test_tasks import judged
 
@@ -171,10 +171,9 @@ def test_what_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
     )
     with pytest.raises(library.BertcliError, match=re.escape("layer (--layer) is 'x', which is not a whole number")):
         library.evaluate(file, "bert-mini-mlm", task="bertscore", layer="x")
-    wrong = bertcli("evaluate", file, *TASK)
-    assert (wrong.status, "such as roberta-large" in wrong.err) == (2, True)
-    wrong = bertcli("evaluate", file, *TASK, *MODEL, "--column", "candidate", "--candidate-column", "candidate")
-    assert (wrong.status, "name one field: give one" in wrong.err) == (2, True)
+    wrong_usage("evaluate", file, *TASK, why="such as roberta-large")
+    twice = ("--column", "candidate", "--candidate-column", "candidate")
+    wrong_usage("evaluate", file, *TASK, *MODEL, *twice, why="name one field: give one")
     assert "has no field 'b' (--candidate-column)" in error(*MODEL, "--candidate-column", "b")
     onnx = error(*MODEL, "--engine", "onnx")
     assert onnx.endswith("and layer 3 is asked for: use --engine numpy, or --layer 4.")

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Made
-from helpers.terminal import bertcli
+from helpers.terminal import bertcli, wrong_usage
 
 import bertcli as library
 
@@ -171,22 +171,16 @@ BOUNDS = {
 def test_a_bound_of_an_unknown_figure_is_refused_before_any_work(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     file, known = BOUNDS[task]
     monkeypatch.setattr("bertcli.model.Model.load", None)  # no model is opened
-    left = bertcli("evaluate", file, "--at-least", "foo=1")
-    assert left.status == 2
-    assert left.out == ""
-    message = " ".join(left.err.replace("│", " ").split())
-    assert f"there is no figure 'foo' for {task}; choose from {known}" in message
+    why = f"there is no figure 'foo' for {task}; choose from {known}"
+    wrong_usage("evaluate", file, "--at-least", "foo=1", why=why)
 
 
 def test_a_bound_may_be_of_a_type_of_entities(made: Made, tmp_path: Path) -> None:
     file, folder = tmp_path / "data.conll", made(head="token_classifier", id2label={0: "O", 1: "B-LOC"})
     file.write_text("Paris B-LOC\n")
     assert bertcli("evaluate", file, "-m", folder, "--at-least", "f1:LOC=0").status == 0
-    left = bertcli("evaluate", file, "-m", folder, "--at-least", "f1:PER=0")
-    assert left.status == 2
-    assert "choose from f1, precision, recall, macro_f1, accuracy, f1:LOC." in " ".join(
-        left.err.replace("│", " ").split()
-    )
+    why = "choose from f1, precision, recall, macro_f1, accuracy, f1:LOC."
+    wrong_usage("evaluate", file, "-m", folder, "--at-least", "f1:PER=0", why=why)
 
 
 def test_a_bound_of_what_is_better_when_less(tmp_path: Path) -> None:
@@ -195,7 +189,8 @@ def test_a_bound_of_what_is_better_when_less(tmp_path: Path) -> None:
     assert left.status == 1
     assert left.err.endswith("Error: log_loss of bert-mini-sentiment is 0.4080, more than 0.4 (--at-least).\n")
     for bound in ("nan", "inf"):
-        assert bertcli("evaluate", REVIEWS, "--at-least", f"accuracy={bound}").status == 2
+        why = "--at-least: give one figure and the least it may be"
+        wrong_usage("evaluate", REVIEWS, "--at-least", f"accuracy={bound}", why=why)
 
 
 def test_an_unknown_label_names_its_line_and_can_be_mapped(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from conftest import Made
 from helpers.family_checkpoints import FAMILIES
 from helpers.static_models import write_static
 from helpers.terminal import bertcli as run
+from helpers.terminal import wrong_usage
 from reference.patch_cases import TYPES, A, B, folder_of
 
 import bertcli
@@ -241,12 +242,10 @@ def test_patch_command_counts_layers_and_heads_from_one(made: Made) -> None:
 
 @pytest.mark.any_kernel
 def test_patch_command_refuses_wrong_usage(made: Made) -> None:
-    assert run("patch", "one text").status == 2
-    many = run("patch", "-i", "pairs.csv")
-    assert many.status == 2
-    assert "bertcli guide interpret has the mean over many pairs" in " ".join(many.err.replace("│", "").split())
-    assert run("patch", "one text", "another", "third").status == 2
-    assert run("patch", "a", "b", "--of", "neurons").status == 2
+    wrong_usage("patch", "one text", why="Missing argument 'B'.")
+    wrong_usage("patch", "-i", "pairs.csv", why="bertcli guide interpret has the mean over many pairs")
+    wrong_usage("patch", "one text", "another", "third", why="'third' needs an option before it.")
+    wrong_usage("patch", "a", "b", "--of", "neurons", why="'--of': 'neurons' is not one of 'layers', 'attention'")
     found = run("patch", "-m", made(head="mlm", seed=402, tokenizer="both"), "the [MASK]", "the [MASK]")
     assert (found.status, found.err.count("\n")) == (1, 1)
     assert found.err.startswith("Error: The two texts have the same tokens")

@@ -10,7 +10,7 @@ import pytest
 from conftest import Made
 from helpers.checkpoint_files import Dense, Sentence, write_weights
 from helpers.static_models import write_static
-from helpers.terminal import bertcli
+from helpers.terminal import bertcli, wrong_usage
 from reference.probe_cases import DATA, MODEL, labelled, reviews, sentences
 
 import bertcli as library
@@ -226,9 +226,7 @@ def test_damaged_weights_are_an_error(made: Made, tmp_path: Path) -> None:
 
 
 def test_a_file_without_its_option_is_answered_with_the_option() -> None:
-    left = bertcli("probe", "reviews.csv")
-    assert left.status == 2
-    assert "Did you mean bertcli probe -i reviews.csv?" in " ".join(left.err.replace("│", " ").split())
+    wrong_usage("probe", "reviews.csv", why="Did you mean bertcli probe -i reviews.csv?")
 
 
 def test_a_bar_is_as_long_as_its_share() -> None:
@@ -383,13 +381,11 @@ def test_the_command_refuses_a_file_without_labels_and_wrong_usage(tmp_path: Pat
         "is for score, since it has a text a line, and not for classification"
         in bertcli("probe", "-i", file, *SENTIMENT).error
     )
-    for arguments in (
-        (),
-        ("-i", DATA, "--folds", "2"),
-        ("-i", DATA, "--folds", "11"),
-        ("-i", DATA, "--words", "-o", "x.safetensors"),
-    ):
-        assert bertcli("probe", *arguments).status == 2
+    wrong_usage("probe", why="give a file of labelled texts (-i).")
+    wrong_usage("probe", "-i", DATA, "--folds", "2", why="'--folds': 2 is not in the range x>=3.")
+    wrong_usage("probe", "-i", DATA, "--folds", "11", why="(--folds) is 11: choose 3 to 10.")
+    why = "a classifier (.safetensors) is of texts, not of words"
+    wrong_usage("probe", "-i", DATA, "--words", "-o", "x.safetensors", why=why)
 
 
 def test_the_command_counts_texts_and_layers(monkeypatch: pytest.MonkeyPatch) -> None:

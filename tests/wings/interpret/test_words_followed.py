@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from helpers.terminal import bertcli
+from helpers.terminal import bertcli, wrong_usage
 
 import bertcli as library
 from bertcli.errors import BertcliError
@@ -50,8 +50,5 @@ def test_patch_says_that_texts_have_other_lengths() -> None:
 
 
 def test_a_template_is_bounded() -> None:
-    result = bertcli(
-        "classify", "a", "-m", "bert-mini-sentiment", "--candidates", "b,c", "--template", "z" * 2000 + "{}"
-    )
-    assert result.status == 2
-    assert "The template has 2,002 characters" in " ".join(result.err.replace("│", "").split())
+    words = ("classify", "a", "-m", "bert-mini-sentiment", "--candidates", "b,c", "--template", "z" * 2000 + "{}")
+    wrong_usage(*words, why="The template has 2,002 characters")

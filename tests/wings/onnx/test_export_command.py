@@ -12,7 +12,7 @@ import pytest
 from conftest import Made
 from filelock import FileLock, Timeout
 from helpers.checkpoints import Sentence
-from helpers.terminal import bertcli
+from helpers.terminal import bertcli, wrong_usage
 
 from bertcli.errors import BertcliError
 from bertcli.wings.onnx import export
@@ -85,9 +85,7 @@ def test_export_command_warns_of_pooling_that_the_folder_does_not_say(
     ],
 )
 def test_export_command_used_wrongly(options: list[str], message: str) -> None:
-    done = bertcli("export", *options)
-    assert (done.status, done.out) == (2, "")
-    assert message in " ".join(done.err.replace("│", " ").split())
+    wrong_usage("export", *options, why=message)
 
 
 @pytest.mark.parametrize(

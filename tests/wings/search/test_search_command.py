@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Made
-from helpers.terminal import bertcli
+from helpers.terminal import bertcli, wrong_usage
 
 import bertcli as library
 from bertcli.errors import BertcliError
@@ -128,24 +128,21 @@ def _other(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "why"),
     [
-        ["a"],
-        ["-i", "v.npy"],
-        ["a", "-i", "v.npy", "--column", "body"],
-        ["a", "-i", "v.npy", "--id-column", "id"],
-        ["a", "-i", "v.npy", "--pooling", "none"],
-        ["a", "-i", "v.npy", "--chunk", "8"],
-        ["a", "-i", "v.npy", "--keep-going"],
-        ["a", "-i", "v.npy", "--resume"],
-        ["a", "-i", "v.npy", "--top-k", "0"],
+        (["a"], "give files to search in (-i), or vectors that encode wrote"),
+        (["-i", "v.npy"], "give a query, or a file of queries with --query-file."),
+        (["a", "-i", "v.npy", "--column", "body"], "--column: this names a field of the texts"),
+        (["a", "-i", "v.npy", "--id-column", "id"], "--id-column: this names a field of the texts"),
+        (["a", "-i", "v.npy", "--top-k", "0"], "'--top-k': 0 is not in the range x>=1."),
     ],
 )
-def test_search_wrong_usage(arguments: list[str], model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_wrong_usage(
+    arguments: list[str], why: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert bertcli("encode", "-m", model, "a", "-o", "v.npy").status == 0
-    result = bertcli("search", "-m", model, *arguments)
-    assert (result.status, result.out) == (2, "")
+    wrong_usage("search", "-m", model, *arguments, why=why)
 
 
 def test_search_shows_ten_rows_unless_told(model: Path, tmp_path: Path) -> None:

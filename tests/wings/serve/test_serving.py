@@ -21,6 +21,7 @@ import httpx
 import numpy as np
 import pytest
 from helpers.terminal import bertcli as run
+from helpers.terminal import wrong_usage
 
 import bertcli
 
@@ -75,8 +76,7 @@ def test_clients_see_names_and_no_paths(tmp_path: Path) -> None:
     for name in folders:
         Path(name).parent.mkdir()
         Path(name).symlink_to(bundled)
-    both = run("serve", "-m", folders[0], "-m", folders[1])
-    assert (both.status, "two models are called model" in both.err) == (2, True)
+    wrong_usage("serve", "-m", folders[0], "-m", folders[1], why="two models are called model")
     with started("-m", folders[0], "-m", f"other={folders[1]}", "--engine", "numpy") as (_, url, lines):
         listed = ask(f"{url}/v1/models")
         info = ask(f"{url}/info")
@@ -238,9 +238,7 @@ def test_an_address_that_is_taken() -> None:
 
 
 def test_a_port_that_there_is_not() -> None:
-    result = run("serve", "--port", "99999")
-    assert result.status == 2
-    assert "99999 is no port: choose 1 to 65535" in result.err
+    wrong_usage("serve", "--port", "99999", why="99999 is no port: choose 1 to 65535")
 
 
 @pytest.mark.parametrize(
