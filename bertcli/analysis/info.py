@@ -115,7 +115,8 @@ def _text(model: LoadedModel, problems: list[str]) -> dict[str, Any]:
         settings = {"prompts": dict(kind.prompts), "prompt": kind.prompt, "do_lower_case": lower_case}
         record |= {key: value for key, value in settings.items() if value}
         # A folder with modules that is made for another task than `encode` is whole without a plan for it.
-        if record["modules"] and kind.refusal_of_one_vector() is not None:
+        made_for_another = kind.own_pooling == "auto" and kind.refusal_of_one_vector() is not None
+        if record["modules"] and made_for_another:
             return record
         plan = Plan.make(model, EncodeOptions(pooling=kind.own_pooling))
         if plan.pooling:
