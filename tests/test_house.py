@@ -59,7 +59,7 @@ ALONE: dict[str, set[str]] = {
     "onnx": {"wings.onnx"},
     "onnxruntime": {"wings.onnx"},
     "orjson": {"wings.serve"},
-    "pydantic": {"wings.serve"},
+    "pydantic": {"wings.agents", "wings.serve"},
     "starlette": {"wings.serve"},
     "uvicorn": {"wings.serve"},
 }

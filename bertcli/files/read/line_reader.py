@@ -143,6 +143,27 @@ class LineFile:
         return stream
 
 
+def unpacked_size(file: str, most: int) -> int:
+    """Count the bytes of a file, of a gzip those that it unpacks to. Counting stops beyond `most`.
+
+    Of a gzip that is damaged, those before the damage. Errors: BertcliError for a file that cannot be read.
+    """
+    check_readable(file)
+    if not file.lower().endswith(".gz"):
+        return os.path.getsize(file)
+    size = 0
+    try:
+        with gzip.GzipFile(file, "rb") as stream:
+            while size <= most and (chunk := stream.read1(CHUNK)):
+                size += len(chunk)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        # Reading it says at which line it is damaged.
+        return size
+    except OSError as error:
+        raise _unreadable(file, error) from None
+    return size
+
+
 def check_readable(file: str) -> None:
     """Raise BertcliError naming a file that is missing, a folder, or unreadable."""
     try:

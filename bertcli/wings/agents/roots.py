@@ -5,11 +5,14 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, quoted
+from bertcli.files.read.line_reader import unpacked_size
 from bertcli.files.read.passages import ENDINGS, with_texts
 
 MOST_FILES = 10_000
-MOST_BYTES = 64_000_000  # of all files of a search together
+MOST_BYTES = 64_000_000  # of all files of a search together, unpacked
+MOST_NAMES = 200_000  # below a folder that are looked at
 
 
 class Roots:
@@ -27,9 +30,9 @@ class Roots:
     def files(self, patterns: Sequence[str]) -> list[str]:
         """List the files that names or patterns, such as "docs/**/*.md", name below a folder, without links.
 
-        A folder stands for all files in it that search can read; of several files, those whose rows have no text are
-        left out. Errors: BertcliError for a file outside of the folders, a pattern without files, files without texts,
-        and for too many files, or too large ones.
+        A folder stands for all files in it that search can read, without hidden ones; of several files, those whose
+        rows have no text are left out. Errors: BertcliError for a file outside of the folders, a pattern without files,
+        files without texts, and for too many files, or too large ones.
         """
         names: dict[str, None] = {}
         of_several: dict[str, None] = {}
@@ -42,9 +45,12 @@ class Roots:
                 of_several |= dict.fromkeys(map(str, matched))
             if len(names) > MOST_FILES:
                 raise BertcliError(f"{quoted(pattern)} names more than {MOST_FILES:,} files: name fewer.")
-        size = sum(Path(name).stat().st_size for name in names)
-        if size > MOST_BYTES:
-            raise BertcliError(f"These files have {size:,} bytes, more than {MOST_BYTES:,}: name fewer.")
+        size = 0
+        for name in names:
+            check_wanted()
+            size += unpacked_size(name, MOST_BYTES - size)
+            if size > MOST_BYTES:
+                raise BertcliError(f"These files have more than {MOST_BYTES:,} bytes, unpacked: name fewer.")
         # Only now, since it reads a row of each.
         left_out = of_several.keys() - with_texts([*of_several])
         return [name for name in names if name not in left_out]
@@ -53,14 +59,14 @@ class Roots:
         """Name a file as a client does: from its folder on."""
         for folder in self.folders:
             if Path(file).is_relative_to(folder):
-                return str(Path(file).relative_to(folder))
-        return Path(file).name
+                return _readable(str(Path(file).relative_to(folder)))
+        return _readable(Path(file).name)
 
     def in_words(self, text: str) -> str:
         """Return a text in which files are named as a client names them."""
         for folder in self.folders:
             text = text.replace(f"{folder}{os.sep}", "")
-        return text
+        return _readable(text)
 
     def _matching(self, folder: Path, pattern: str) -> Iterator[Path]:
         """Yield the files below a folder that a pattern names. Errors: BertcliError for one outside of it."""
@@ -84,8 +90,17 @@ class Roots:
             yield from self._of_pattern(folder, pattern)
 
     def _of_pattern(self, folder: Path, pattern: str) -> Iterator[Path]:
+        names_hidden = _is_hidden(Path(pattern))
+        looked_at = []
         # pathlib's ** follows no links, so that a cycle of them ends.
-        for named in sorted(folder.glob(pattern)):
+        for named in folder.glob(pattern):
+            check_wanted()
+            if _is_hidden(named.relative_to(folder)) and not names_hidden:
+                continue
+            looked_at.append(named)
+            if len(looked_at) > MOST_NAMES:
+                raise BertcliError(f"{quoted(pattern)} names more than {MOST_NAMES:,} files and folders: name fewer.")
+        for named in sorted(looked_at):
             if named.is_file() and named.name.endswith(ENDINGS) and self._is_inside(named.resolve()):
                 yield named.resolve()
 
@@ -95,3 +110,13 @@ class Roots:
 
     def __str__(self) -> str:
         return " or ".join(quoted(folder.name or "/") for folder in self.folders)
+
+
+def _is_hidden(path: Path) -> bool:
+    """True if a name in the path begins with a dot, as .git does."""
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _readable(text: str) -> str:
+    """A text with the names of files in it; a byte of a name that is not UTF-8 is written as in "caf\\xe9.txt"."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

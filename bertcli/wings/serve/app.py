@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 from starlette.types import Scope
 
+from bertcli.engine.pauses import Abandoned
 from bertcli.errors import BertcliError, damaged, number_of, quoted
 from bertcli.wings.serve.answers import CHUNK, Answer, LongResponse, written
 from bertcli.wings.serve.connections import Connections, most_connections
@@ -29,7 +30,6 @@ from bertcli.wings.serve.requests import LONG_BODY, Refusal, parse_json
 from bertcli.wings.serve.routes import Route, all_routes, has_openai_errors
 from bertcli.wings.serve.served_model import Served
 from bertcli.wings.serve.service import BODIES_HELD, Limits, Service
-from bertcli.wings.serve.stream import Abandoned
 
 # OpenAI's types of errors, by status; others are invalid_request_error.
 ERROR_TYPES = {

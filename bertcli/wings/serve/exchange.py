@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from starlette.requests import ClientDisconnect, Request
 from typing_extensions import TypedDict
 
-from bertcli.engine.pauses import between_batches
+from bertcli.engine.pauses import Abandoned, pausing
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
 from bertcli.tasks.options import WindowOptions
@@ -29,7 +29,7 @@ from bertcli.wings.serve.requests import (
 from bertcli.wings.serve.routes import Route, places_of_options
 from bertcli.wings.serve.served_model import Served, spec_of_use
 from bertcli.wings.serve.service import Service
-from bertcli.wings.serve.stream import SHARE_OF_TIME, Abandoned, Busy, QueuedTask, TooLarge, Value
+from bertcli.wings.serve.stream import SHARE_OF_TIME, Busy, QueuedTask, TooLarge, Value
 
 T = TypeVar("T")
 # Characters that take as long to tokenize as a small model takes to compute one token.
@@ -111,11 +111,8 @@ class Exchange:
 
         def run() -> T:
             check()
-            reset = between_batches.set(check)
-            try:
+            with pausing(check):
                 return function()
-            finally:
-                between_batches.reset(reset)
 
         leaving = asyncio.ensure_future(self._leave())
         try:

@@ -19,7 +19,7 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import Any, NamedTuple
 
-from bertcli.engine.pauses import between_batches
+from bertcli.engine.pauses import Abandoned, pausing
 from bertcli.files.texts import Item
 from bertcli.tasks.running.task import START, Records, Task, Window
 
@@ -49,10 +49,6 @@ class TooLarge(Exception):
     def __init__(self, seconds: float) -> None:
         super().__init__()
         self.seconds = math.ceil(seconds)
-
-
-class Abandoned(Exception):
-    """Raised between micro-batches when nobody waits any more for what is being computed."""
 
 
 class Speed:
@@ -271,11 +267,10 @@ class Stream:
         alone = tokens > self._batch_tokens
         before = self._running
         self._running = Running(begun + first.speed.seconds(tokens), alone)
-        reset = between_batches.set((lambda: self._between(first)) if alone else None)
         try:
-            values = _values(first.task, [one.item for one in batch])
+            with pausing((lambda: self._between(first)) if alone else None):
+                values = _values(first.task, [one.item for one in batch])
         finally:
-            between_batches.reset(reset)
             self._running = before
         seconds = monotonic() - begun - (self._others_seconds - others)
         if not first.future.done():  # else it may have been stopped in its midst

@@ -1,9 +1,11 @@
 """`bertcli mcp` through the protocol's own client and a real process: what tools give, and what they refuse."""
 
+import gzip
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -156,8 +158,156 @@ def test_mcp_bounds_the_files_of_a_search(root: Path, monkeypatch: pytest.Monkey
         known.files(["**/*"])
     monkeypatch.setattr(roots, "MOST_FILES", 3)
     monkeypatch.setattr(roots, "MOST_BYTES", 50)
-    with pytest.raises(BertcliError, match="more than 50: name fewer"):
+    with pytest.raises(BertcliError, match="more than 50 bytes, unpacked: name fewer"):
         known.files(["**/*"])
+
+
+def test_mcp_counts_what_a_gzip_unpacks_to(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = root / "packed.txt.gz"
+    packed.write_bytes(gzip.compress(b"Tea.\n" * 100_000) + gzip.compress(b"Tea.\n" * 100_000))
+    assert packed.stat().st_size < 10_000
+    known = Roots([str(root)])
+    assert known.files(["packed.txt.gz"]) == [str(packed)]
+    monkeypatch.setattr(roots, "MOST_BYTES", 900_000)
+    with pytest.raises(BertcliError, match="more than 900,000 bytes, unpacked"):
+        known.files(["packed.txt.gz"])
+
+
+def test_mcp_passes_over_hidden_names_unless_they_are_named(root: Path) -> None:
+    (root / ".git").mkdir()
+    (root / ".git" / "log.txt").write_text("A commit.\n")
+    known = Roots([str(root)])
+    assert [known.shown(file) for file in known.files(["."])] == [os.path.join("deep", "more.md"), "notes.txt"]
+    for name in (".git", ".git/*.txt", ".git/log.txt"):
+        assert [known.shown(file) for file in known.files([name])] == [os.path.join(".git", "log.txt")]
+
+
+def test_mcp_bounds_the_names_that_a_pattern_looks_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roots, "MOST_NAMES", 3)
+    with pytest.raises(BertcliError, match="names more than 3 files and folders"):
+        Roots([str(root)]).files(["**/*"])
+
+
+class Pipes:
+    """The server at the other end of two pipes, line by line, as a client that does not keep to the protocol."""
+
+    def __init__(self, root: Path, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "bertcli", "mcp", "--root", str(root), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            cwd=str(root),
+        )
+        information = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        self.ask(0, "initialize", information)
+        self.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
+
+    def __enter__(self) -> "Pipes":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            stream.close()  # type: ignore[union-attr]
+
+    def write(self, line: bytes) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(line)
+        self.process.stdin.flush()
+
+    def start(self, number: int, method: str, parameters: dict[str, Any]) -> None:
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}
+        self.write(json.dumps(message).encode() + b"\n")
+
+    def answer(self) -> Any:
+        assert self.process.stdout
+        return json.loads(self.process.stdout.readline())
+
+    def ask(self, number: int, method: str, parameters: dict[str, Any]) -> Any:
+        self.start(number, method, parameters)
+        answer = self.answer()
+        assert answer["id"] == number
+        return answer
+
+    def call(self, number: int, tool: str, **arguments: Any) -> Any:
+        return self.ask(number, "tools/call", {"name": tool, "arguments": arguments})["result"]
+
+    def leave(self) -> None:
+        """Close standard input."""
+        self.process.stdin.close()  # type: ignore[union-attr]
+
+    def seconds_to_end(self) -> float:
+        """How long the process goes on; it ends with status 0 and says nothing more."""
+        begun = time.monotonic()
+        assert self.process.wait(30) == 0
+        assert self.process.stderr
+        assert b"Error" not in self.process.stderr.read()
+        return time.monotonic() - begun
+
+
+MUCH = ["Green tea grows in Japan, and the hills are wet. " * 300] * 60  # takes a minute
+
+
+def test_mcp_answers_what_is_no_message(root: Path) -> None:
+    surrogate = b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "\\ud800"}}'
+    wrong = {
+        b"{nonsense": -32700,
+        surrogate: -32700,
+        b"\xff\xfe": -32700,
+        b"z" * 17_000_000: -32700,
+        b"[" * 100_000: -32700,
+        b"[]": -32600,
+        b"7": -32600,
+        b'{"jsonrpc": "2.0", "id": 7}': -32600,
+    }
+    with Pipes(root) as pipes:
+        for line, code in wrong.items():
+            pipes.write(b"\n" + line + b"\n")
+            answer = pipes.answer()
+            assert (answer["id"], answer["error"]["code"]) == (None, code), line[:20]
+            assert len(answer["error"]["message"]) < 100
+        assert pipes.call(1, "params", variant="tiny")["structuredContent"]["total_params"] == 4_385_920
+        pipes.leave()
+        assert pipes.seconds_to_end() < 10
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are UTF-8 there")
+def test_mcp_names_files_whose_names_are_not_utf8(root: Path) -> None:
+    (root / os.fsdecode(b"caf\xe9.txt")).write_text("A hot drink.\n")
+    (root / os.fsdecode(b"b\xff.txt")).write_bytes(b"\xff\n")
+    with Pipes(root) as pipes:
+        refused = pipes.call(1, "search", query="a hot drink", files=["**/*"])
+        assert refused["content"][0]["text"].startswith("b\\xff.txt, line 1: not UTF-8")
+        (root / os.fsdecode(b"b\xff.txt")).unlink()
+        (hit,) = pipes.call(2, "search", query="a hot drink", files=["**/*"], top_k=1)["structuredContent"]["records"]
+        assert hit["file"] == "caf\\xe9.txt"
+
+
+def test_mcp_stops_what_is_cancelled_and_computes_one_at_a_time(root: Path) -> None:
+    with Pipes(root) as pipes:
+        pipes.call(1, "keywords", texts=["tea"])
+        for number in range(2, 12):
+            pipes.start(number, "tools/call", {"name": "keywords", "arguments": {"texts": MUCH}})
+            time.sleep(0.05)
+            gone = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
+            pipes.write(json.dumps(gone).encode() + b"\n")
+        begun = time.monotonic()
+        assert not pipes.call(12, "params", variant="tiny")["isError"]
+        assert time.monotonic() - begun < 20  # ten minutes, if they went on one after the other
+        pipes.start(13, "tools/call", {"name": "keywords", "arguments": {"texts": MUCH}})
+        time.sleep(0.3)
+        pipes.leave()
+        assert pipes.seconds_to_end() < 20
+
+
+def test_mcp_ends_quietly_when_nobody_reads_its_answers(root: Path) -> None:
+    with Pipes(root) as pipes:
+        pipes.process.stdout.close()  # type: ignore[union-attr]
+        pipes.start(1, "tools/list", {})
+        assert pipes.seconds_to_end() < 10  # though standard input stays open
 
 
 def test_mcp_reads_a_folder_of_the_second_root(root: Path, tmp_path: Path) -> None:
