@@ -238,7 +238,7 @@ def _separated(lines: LineFile, columns: RowColumns, usual: str) -> Iterator[Tex
 def _shown_delimiter(header: str, columns: RowColumns, usual: str) -> str | None:
     """The delimiter of a header that is a single name with the usual one, if that name is no field to read."""
     try:
-        names = next(csv.reader([header], delimiter=usual, strict=True), [])
+        names = next(CsvRows([header], usual), [])
     except csv.Error:
         names = [header]  # quotes around names that another delimiter separates
     if len(names) != 1 or any(field.name == names[0] for field in columns.fields):
@@ -301,9 +301,23 @@ def _name_of(delimiter: str) -> str:
     return "a tab" if delimiter == "\t" else repr(delimiter)
 
 
+class CsvRows:
+    """Read rows with the csv module, whatever limit of a field other code of the process has set."""
+
+    def __init__(self, lines: Iterable[str], delimiter: str) -> None:
+        self._reader = csv.reader(lines, delimiter=delimiter, strict=True)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return self
+
+    def __next__(self) -> list[str]:
+        # Lines are limited before. The limit is the process's, so it is set anew for each row.
+        csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST_LINE))
+        return next(self._reader)
+
+
 def _quoted_rows(lines: Iterable[Line], name: str, delimiter: str) -> Generator[_Cells, None, None]:
     """Yield rows of separated fields; a quoted field may span several lines."""
-    csv.field_size_limit(max(csv.field_size_limit(), 2 * LONGEST_LINE))  # the limit below applies first
     read: list[Line] = []  # the row's first line, and perhaps the first later one that is not UTF-8
 
     def source() -> Iterator[str]:
@@ -322,7 +336,7 @@ def _quoted_rows(lines: Iterable[Line], name: str, delimiter: str) -> Generator[
                 )
             yield line.text.replace("\r", LONE_RETURN) + line.end
 
-    reader = csv.reader(source(), delimiter=delimiter, strict=True)
+    reader = CsvRows(source(), delimiter)
     while True:
         read.clear()
         try:
@@ -341,7 +355,7 @@ def _tab_row(line: str) -> list[str]:
     """Split a line at tabs; quotes around a field are removed as in CSV, everything else is kept."""
     if '"' in line:
         try:
-            (row,) = csv.reader([line.replace("\r", LONE_RETURN)], delimiter="\t", strict=True)
+            (row,) = CsvRows([line.replace("\r", LONE_RETURN)], "\t")
             return [field.replace(LONE_RETURN, "\r") for field in row]
         except csv.Error:
             pass  # the quotation mark is part of the text, as in most files of this kind
