@@ -30,12 +30,11 @@ def dialects() -> Iterator[None]:
     class Odd(csv.excel):
         delimiter, quotechar, lineterminator = ";", "'", "!"
 
-    before = csv.get_dialect("excel")
     csv.register_dialect("excel", Odd)
     try:
         yield
     finally:
-        csv.register_dialect("excel", before)
+        csv.register_dialect("excel", csv.excel)
 
 
 @contextmanager

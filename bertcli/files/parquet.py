@@ -5,6 +5,7 @@ types of columns come from the task's record, not from their values, so the file
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -205,7 +206,7 @@ def open_vectors(path: Path, open_table: OpenTable) -> StoredVectors:
     with opened() as table:
         names, metadata = table.schema.names, table.schema.metadata or {}
     notes = {name: metadata[name.encode()].decode(errors="replace") for name in NOTES if name.encode() in metadata}
-    arrays = {name: partial(blocks, name) for name in names if names.count(name) == 1}
+    arrays = {name: partial(blocks, name) for name, count in Counter(names).items() if count == 1}
     return StoredVectors(path, arrays, "embedding", notes).checked()
 
 

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -329,3 +330,16 @@ def test_rows_with_too_many_fields_say_what_to_do(made: Made, tmp_path: Path) ->
     file.write_text("text,text\n1,hot\n", encoding="utf-8")
     error = bertcli("tokenize", "-m", made(), "-i", file).error
     assert error.endswith("there is more than one field 'text': rename one of them.")
+
+
+def test_wide_rows_take_no_quadratic_time(tmp_path: Path) -> None:
+    """60,000 names, of which the last stands twice, were compared with one another."""
+    names = [f"n{i}" for i in range(60_000)]
+    (tmp_path / "a.jsonl").write_text(json.dumps(dict.fromkeys(names, 1))[:-1] + ', "n59999": 2}\n')
+    (tmp_path / "a.csv").write_text(",".join(names) + "\n" + ",".join(names) + "\n")
+    begun = time.process_time()
+    (row,) = rows_in([str(tmp_path / "a.jsonl")], RowColumns(), keep_going=True)
+    assert "the key 'n59999' occurs twice" in str(row.error)
+    (row,) = rows_in([str(tmp_path / "a.csv")], RowColumns(whole=True), keep_going=True)
+    assert row.label["n59999"] == "n59999"
+    assert time.process_time() - begun < 5

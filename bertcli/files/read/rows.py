@@ -7,6 +7,7 @@ functions (`reader`), and `open_lines` finds them by that name. inputs.py reads 
 import csv
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -174,8 +175,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make a dict of pairs. Errors: ValueError for a key that occurs twice: JSON readers disagree on its value."""
     record = dict(pairs)
     if len(record) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise ValueError(f"the key {quoted(twice)} occurs twice")
     return record
 
@@ -260,8 +260,9 @@ def _table(rows: Generator[_Cells, None, None], columns: RowColumns) -> Iterator
         for field in columns.fields:
             if header.count(field.name) != 1:
                 raise BertcliError(f"{first.location}: {_lacking(field, header, columns)}")
+        places = {name: place for place, name in reversed([*enumerate(header)])}  # the first of each name
         needed = header if columns.whole else [field.name for field in columns.fields]
-        least = max(map(header.index, needed), default=0) + 1
+        least = max((places[name] for name in needed), default=0) + 1
         for location, fields, error in rows if columns.header else chain([first], rows):
             if error:
                 yield Text("", location=location, error=error)

@@ -32,6 +32,7 @@ class Corpus:
     def __init__(self, file: str, left_out: LeftOut) -> None:
         self.file = file
         last_row_of: dict[str, int] = {}
+        first_row_of: dict[str, int] = {}  # of ids that stand in several rows
         self.unused: set[int] = set()
         self.rows = 0
         for index, row in enumerate(self._rows()):
@@ -42,8 +43,9 @@ class Corpus:
                 continue
             id = str(row.id)
             if id in last_row_of:
-                first = next(earlier.location for earlier in self._rows() if str(earlier.id) == id)
-                left_out.add(f"{row.location}: the id {quoted(id)} stands in {first}, too.")
+                # Every line is a row, so the number of a row is that of its line.
+                line = first_row_of.setdefault(id, last_row_of[id]) + 1
+                left_out.add(f"{row.location}: the id {quoted(id)} stands in {file}, line {line}, too.")
                 self.unused.add(last_row_of[id])
             last_row_of[id] = index
         if self.unused:
