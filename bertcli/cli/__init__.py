@@ -1,26 +1,30 @@
 """The command line. Only this file, process.py and status.py are imported before Ctrl-C and closed pipes are heeded.
 
-app          the application, made of what is declared; refuses an output file that another option reads
-classifier   the option --classifier
-doctor       the command doctor: its options and its lines
-guide        `bertcli guide`: print the manual, Markdown files in `bertcli/guide/` and in the folders of wings
-help         the help pages: whole (`--help`) and short (`-h`), as plain text
-info         the command info: its lines
-installed    the plugins that info and doctor list
-inputs       groups of input options by what a task reads: texts, questions with contexts, a query with documents
-job          opens texts and model of a run command, and writes its results resumably
-neighbors    the command neighbors
-options      the groups of options that several commands share (model, input, work), declared as tasks declare theirs
-other_tools  names that other tools have for options, each with what to write here
-output       where a result goes, in every command
-params       the command params, and what trace shares with it: the model they analyze, which need not have weights
-process      the process around a command
-similarity   bertcli similarity: how much texts are alike
-status       the exit statuses of commands, and which of them an error has
-tasks        make the command of a task from its spec (`tasks/`): its groups of options, and the function that runs it
-tokenize     the command tokenize: a row for each token
-trace        the command trace: its options, and which of table, record, page and arrays is written
-vectors      vectors in files: the option --dtype of encode, what files of arrays can hold, and in which form
+app            which commands there are, made of what is declared
+command        the function of a command, made of its groups of options, as Typer takes it
+classifier     the option --classifier
+doctor         the command doctor: its options and its lines
+errors         notes, warnings and errors on standard error
+guide          `bertcli guide`: print the manual, Markdown files in `bertcli/guide/` and in the folders of wings
+help           the help pages: whole (`--help`) and short (`-h`), as plain text
+info           the command info: its lines
+inputs         what commands read: the groups of options for it, and the texts that they name, opened
+installed      the plugins that info and doctor list
+misunderstood  what is said of words that are not understood: a model as an argument, options that there are not
+neighbors      the command neighbors
+options        the groups of options that several commands share (model, input, work), declared as tasks declare theirs
+other_tools    names that other tools have for options, each with what to write here
+output         where a result goes, in every command
+params         the command params, and what trace shares with it: the model they analyze, which need not have weights
+process        the process around a command
+request        the request of a task's command, made of its options; what each kind of task reads
+results        what comes of a request, printed or written; what must be equal for --resume
+similarity     bertcli similarity: how much texts are alike
+status         the exit statuses of commands, and which of them an error has
+tasks          the command of a task, made from its spec (`tasks/`)
+tokenize       the command tokenize: a row for each token
+trace          the command trace: its options, and which of table, record, page and arrays is written
+vectors        vectors in files: the option --dtype of encode, what files of arrays can hold, and in which form
 """
 
 import gc

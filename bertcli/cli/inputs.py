@@ -1,28 +1,25 @@
-"""Groups of input options by what a task reads: texts, questions with contexts, a query with documents."""
+"""What commands read: the groups of options for it, and the texts that they name, opened (`read_texts`).
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+request.py has the ways in which the command of a task reads.
+"""
 
-from bertcli.cli.classifier import ClassifiedModelOptions
-from bertcli.cli.job import Job, read_texts
-from bertcli.cli.options import InputOptions, TextsWithIds, argument, wrong
-from bertcli.cli.vectors import VectorOutput
+import logging
+import os
+import sys
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from bertcli.cli.options import InputOptions, TextsWithIds, argument, name_of, refuse, wrong
+from bertcli.cli.output import OutputOptions, check_not_read
 from bertcli.tasks.options import option
-from bertcli.tasks.registry import (
-    DOCUMENTS,
-    PAIRS_IN_ROWS,
-    QUESTIONS,
-    SINGLE_TEXTS,
-    TEXTS,
-    TEXTS_OR_CHOICES,
-    TEXTS_WITH_IDS,
-    InputKind,
-)
 
 if TYPE_CHECKING:
+    from bertcli.files.read.rows import RowColumns
     from bertcli.files.texts import Texts
-    from bertcli.tasks.classify import ClassifyOptions
-    from bertcli.tasks.encode import EncodeOptions
+
+logger = logging.getLogger("bertcli")
+MANY_WORDS = 4  # arguments of one word from which they are rather a text without quotes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,32 +45,12 @@ class FewTexts(InputOptions):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _AloneJob(Job):
-    texts: TextsAlone
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _TextsAloneWithIds(TextsWithIds, TextsAlone):
+class TextsAloneWithIds(TextsWithIds, TextsAlone):
     """The input options of `encode`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _VectorJob(Job):
-    texts: _TextsAloneWithIds
-    output: VectorOutput
-
-    def completed(self, options: "EncodeOptions") -> "EncodeOptions":
-        self.output.check_holds(options, self.texts.id_column)
-        # A table of sparse vectors has word pieces.
-        return replace(options, words=True) if options.sparse and self.output.shows_table else options
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings, "--dtype": self.output.dtype}
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _TextsOrChoices(TextsWithIds):
+class TextsOrChoices(TextsWithIds):
     """The input options of `classify`."""
 
     choices: bool = option(
@@ -83,40 +60,15 @@ class _TextsOrChoices(TextsWithIds):
         "arguments.",
     )
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _LabelJob(Job):
-    texts: _TextsOrChoices
-    model: ClassifiedModelOptions
-
-    def completed(self, options: "ClassifyOptions") -> "ClassifyOptions":
-        if self.texts.choices and not self._choices:
-            raise wrong("--choices", "give the text, and the choices after it; with --input give only the choices.")
-        return replace(options, choices=self._choices) if self.texts.choices else options
-
-    def read(self, keep_going: bool) -> "Texts":
-        arguments = self.texts.texts or []
-        texts = arguments[: len(arguments) - len(self._choices)] or None
-        return read_texts(replace(self.texts, texts=texts), self.output, keep_going, way_on=self.way_on)
-
     @property
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings, "choices": self._choices}
-
-    @property
-    def _choices(self) -> list[str]:
+    def choice_texts(self) -> list[str]:
         """The arguments that are choices; none without --choices."""
-        first = 0 if self.texts.input else 1
-        return (self.texts.texts or [])[first:] if self.texts.choices else []
+        first = 0 if self.input else 1
+        return (self.texts or [])[first:] if self.choices else []
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _SingleJob(Job):
-    texts: SingleTexts
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Questions(InputOptions):
+class Questions(InputOptions):
     """The input options of `answer`: questions, and the contexts that hold their answers."""
 
     texts: list[str] | None = argument(None, "[QUESTION]...", "Questions; if none, one per line from standard input.")
@@ -128,32 +80,7 @@ class _Questions(InputOptions):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _QuestionsJob(Job):
-    texts: _Questions
-
-    def read(self, keep_going: bool) -> "Texts":
-        from bertcli.files.read.inputs import takes_columns
-        from bertcli.files.texts import STANDARD_INPUT
-
-        questions = self.texts
-        files = questions.input or [STANDARD_INPUT]
-        without_context = questions.text_pair is None and questions.pair_column is None
-        # With a context for all a pipe has a question a line, unless a column is named.
-        lines_piped = files == [STANDARD_INPUT] and questions.text_pair is not None and questions.column is None
-        if not questions.texts and not lines_piped and takes_columns(files):
-            question, context = ("1", "2") if questions.no_header else ("question", "context")
-            questions = replace(
-                questions,
-                column=questions.column or question,
-                pair_column=context if without_context else questions.pair_column,
-            )
-        elif without_context and not (questions.texts and questions.input):
-            raise wrong("--context", "give the text that holds the answer.")
-        return read_texts(questions, self.output, keep_going, called="question", way_on=self.way_on)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Documents(SingleTexts):
+class Documents(SingleTexts):
     """The input options of `rank`: a query and documents, or rows that hold both."""
 
     texts: list[str] | None = argument(
@@ -166,7 +93,7 @@ class _Documents(SingleTexts):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _QueryRows(InputOptions):
+class QueryRows(InputOptions):
     """Rows that hold a query and a document: the text is the query, the second text the document.
 
     The options have the names of the command's own, for messages.
@@ -176,46 +103,127 @@ class _QueryRows(InputOptions):
     pair_column: str | None = option(None, "", "", "--column")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _DocumentsJob(Job):
-    texts: _Documents
-
-    def read(self, keep_going: bool) -> "Texts":
-        options = self.texts
-        if options.query_column is not None:
-            if options.texts:
-                raise wrong("QUERY", "give the query or --query-column, not both.")
-            document = options.column or ("2" if options.no_header else "text")
-            rows = _QueryRows(
-                input=options.input,
-                column=options.query_column,
-                pair_column=document,
-                no_header=options.no_header,
-                delimiter=options.delimiter,
-            )
-            return read_texts(rows, self.output, keep_going=keep_going, called="row", way_on=self.way_on)
-        if not options.texts:
-            raise wrong("QUERY", "give the query, or the field that holds it (--query-column).")
-        query, *documents = options.texts
-        single = InputOptions(
-            texts=documents or None,
-            input=options.input,
-            column=options.column,
-            no_header=options.no_header,
-            delimiter=options.delimiter,
-        )
-        source = read_texts(single, self.output, keep_going=keep_going, called="document", way_on=self.way_on)
-        from bertcli.tasks.compute.rank import with_query
-
-        return with_query(query, source)
+# ----------------------------------------------------------------------------------------------------- opening texts
 
 
-JOBS: dict[InputKind, type[Job]] = {
-    TEXTS: Job,
-    TEXTS_WITH_IDS: _VectorJob,
-    PAIRS_IN_ROWS: _AloneJob,
-    TEXTS_OR_CHOICES: _LabelJob,
-    SINGLE_TEXTS: _SingleJob,
-    QUESTIONS: _QuestionsJob,
-    DOCUMENTS: _DocumentsJob,
-}
+def read_texts(
+    options: InputOptions,
+    output: OutputOptions,
+    keep_going: bool = False,
+    called: str = "text",
+    way_on: str = "",
+) -> "Texts":
+    """Open the texts of the options: arguments, files (none of which may be the output), or stdin.
+
+    `called` is the word for a text in messages, `way_on` ends the message on a text that cannot be used. Wrong usage is
+    a typer.BadParameter.
+    """
+    files = options.input or []
+    if options.texts and files:
+        raise wrong("--input", f"give {called}s or --input, not both.")
+    check_columns(options)
+    if options.texts:
+        return arguments_as_texts(options, called, way_on)
+    if not files and (sys.stdin is None or sys.stdin.isatty()):
+        raise wrong(called.upper(), f"give a {called}, a file with --input, or pipe {called}s in, one per line.")
+    from bertcli.files.read.inputs import rows_in
+    from bertcli.files.texts import STANDARD_INPUT
+
+    texts = rows_in(files or [STANDARD_INPUT], columns_of(options), keep_going, names_columns(options), way_on)
+    check_not_read(output.output, texts.files or ())
+    return texts
+
+
+def check_rows(texts: "Texts") -> None:
+    """Read files to their ends before any work, so that a bad row is told at once; a pipe is read only once.
+
+    Reading takes a small part of the time of computing. Errors: BertcliError naming the first row that cannot be used.
+    """
+    if texts.files:
+        for _ in texts.rows:
+            pass
+
+
+def columns_of(options: InputOptions) -> "RowColumns":
+    """The columns that are read of rows, each with the name of its option in this command."""
+    from bertcli.files.read.rows import Field, RowColumns
+
+    names, pair = option_names(options), options.pair_column
+    usual = "1" if options.no_header else "text"
+    return RowColumns(
+        Field(usual if options.column is None else options.column, names["column"]),
+        None if pair is None else Field(pair, names["pair_column"]),
+        None if options.id_column is None else Field(options.id_column, "--id-column", "a text or whole number"),
+        fixed_pair=options.text_pair,
+        own_pair=takes_pairs(options),
+        header=not options.no_header,
+        delimiter=options.delimiter,
+        headerless="no_header" not in getattr(options, "not_offered", ()),
+    )
+
+
+def names_columns(options: InputOptions) -> bool:
+    """True if an option is about columns, so that a pipe has rows of them."""
+    named = (options.column, options.pair_column, options.id_column, options.delimiter)
+    return options.no_header or any(name is not None for name in named)
+
+
+def takes_pairs(options: InputOptions) -> bool:
+    """True if the command offers second texts, and none are named."""
+    offered = any(field.name == "pair_column" and field.init for field in fields(options))
+    return offered and options.pair_column is None and options.text_pair is None
+
+
+def option_names(options: InputOptions) -> dict[str, str]:
+    """The names on the command line of a group's fields; a command may call them otherwise."""
+    return {field.name: name_of(field) for field in fields(options)}
+
+
+def check_columns(options: InputOptions) -> None:
+    """Refuse options about fields, columns and formats that the input does not have.
+
+    Wrong usage is a typer.BadParameter.
+    """
+    files = options.input or []
+    names = option_names(options)
+    if options.text_pair is not None and options.pair_column is not None:
+        raise wrong(names["pair_column"], f"give {names['text_pair']} or {names['pair_column']}, not both.")
+    columns = {
+        names["column"]: options.column,
+        names["pair_column"]: options.pair_column,
+        "--id-column": options.id_column,
+    }
+    given = [name for name, column in columns.items() if column is not None]
+    if given:
+        from bertcli.files.read.inputs import takes_columns
+
+        if options.texts or not takes_columns(files):
+            why = "this needs named fields: an --input file .jsonl, .csv, .tsv or .parquet, or a pipe of such rows."
+            raise wrong(given[0], why)
+    if options.no_header or options.delimiter is not None:
+        from bertcli.files.read.inputs import are_separated
+
+        if options.texts or not are_separated(files):
+            why = "this is about columns: give a .csv or .tsv file (--input), or a pipe of such rows."
+            refuse(options, ("--no-header", "--delimiter"), why)
+
+
+def arguments_as_texts(options: InputOptions, called: str, way_on: str) -> "Texts":
+    """The arguments as texts, with a note where one looks like a file that was meant to be read."""
+    from bertcli.files.texts import STANDARD_INPUT, from_arguments
+
+    texts = options.texts or []
+    for text in filter(os.path.isfile, (*texts, options.text_pair or "")):
+        logger.info("%r is taken as a text; to read the file of that name: -i %s", text, text)
+    if len(texts) >= MANY_WORDS and called == "text" and not any(" " in text for text in texts):
+        logger.info("%d texts of one word each; a text of several words stands in quotes.", len(texts))
+    if STANDARD_INPUT in (*texts, options.text_pair):
+        logger.warning("the %s '-' is taken literally; use -i - to read standard input.", called)
+    return from_arguments(texts, options.text_pair, way_on)
+
+
+def files_of(texts: "Texts") -> list[Path] | None:
+    """The files that texts come from; None if they cannot be read a second time (stdin)."""
+    if texts.files is None or not all(Path(file).is_file() for file in texts.files):
+        return None
+    return [Path(file) for file in texts.files]

@@ -16,6 +16,7 @@ from bertcli.tasks.registry import SENTENCE_SAMPLE as SENTENCE_SAMPLE
 from bertcli.tasks.registry import SENTIMENT_SAMPLE as SENTIMENT_SAMPLE
 
 logger = logging.getLogger("bertcli")
+ONE_FILE = "a run writes one file: give -o once, and run it again for another form."
 
 
 def argument(
@@ -23,7 +24,10 @@ def argument(
 ) -> Any:
     """Declare a field of a group as an argument; a default of ... means that it is required."""
     settings = {"metavar": metavar, "help": help, "autocompletion": complete, "hidden": hidden}
-    return field(default=default, metadata={"names": [metavar], "read": None, "argument": True, "settings": settings})
+    return field(
+        default=default,
+        metadata={"names": [metavar], "read": None, "once": None, "argument": True, "settings": settings},
+    )
 
 
 def models_here(begun: str) -> list[str]:

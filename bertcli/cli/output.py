@@ -1,8 +1,8 @@
 """Where a result goes, in every command: to the file of -o, in the form of its ending, or to standard output.
 
-`OutputOptions` declares --format and -o. Records of texts are written by job.py, as they come; `write_results` writes
-records that are in memory, and `show` a document. No output replaces a file that the command reads: app.py compares it
-with the options, and who opens the files of a pattern or a folder calls `check_not_read`.
+`OutputOptions` declares --format and -o. Records of texts are written by results.py, as they come; `write_results`
+writes records that are in memory, and `show` a document. No output replaces or removes a file that the command reads:
+`check_not_read` is asked of the files that options name (command.py), and of those of patterns and folders (inputs.py).
 """
 
 import os
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from bertcli.cli.options import ONE_FILE
 from bertcli.errors import BertcliError
 from bertcli.files.files_beside import replaced_by
 from bertcli.files.formats import FIGURE, PAGE, TABLES, check_output, ending_of
@@ -49,7 +50,7 @@ class OutputOptions(PrintOptions):
 
     endings: ClassVar[tuple[str, ...]] = TABLES
     output: str | None = option(
-        None, "FILE", "Write a file; its ending decides what is written: {endings}.", "-o", "--output"
+        None, "FILE", "Write a file; its ending decides what is written: {endings}.", "-o", "--output", once=ONE_FILE
     )
 
     def __post_init__(self) -> None:
@@ -102,16 +103,19 @@ class FigureOutput(PageOutput):
     endings: ClassVar[tuple[str, ...]] = (*PageOutput.endings, FIGURE)
 
 
-def check_not_read(output: str | None, files: Iterable[str | Path], option: str = "--output") -> None:
-    """Raise BertcliError if writing this option's file would replace or remove a file of texts, by whatever name."""
-    if output is None:
-        return
-    there = [*filter(os.path.exists, replaced_by(output))]
-    for file in filter(os.path.exists, files if there else ()):
+def check_not_read(
+    output: str | None, files: Iterable[str | Path], why: str = "the texts are read from {}", option: str = "--output"
+) -> None:
+    """Raise BertcliError if writing this option's file would replace or remove a file that is read, by whatever name.
+
+    why: how it is read; {} stands for it.
+    """
+    there = [] if output is None else [*filter(os.path.isfile, replaced_by(output))]
+    for file in filter(os.path.isfile, files if there else ()):
         for replaced in there:
             if os.path.samefile(file, replaced):
                 it = "it" if replaced == output else f"{replaced} beside it"
-                raise BertcliError(f"Cannot write {output}: the texts are read from {it}; choose another {option}.")
+                raise BertcliError(f"Cannot write {output}: {why.format(it)}; choose another {option}.")
 
 
 def write_results(records: "Iterable[Record]", output: OutputOptions, table: "Table") -> None:

@@ -1,13 +1,14 @@
 """bertcli similarity: how much texts are alike."""
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
-from bertcli.cli.inputs import SingleTexts
-from bertcli.cli.job import Job
-from bertcli.cli.options import LongOptions
+from bertcli.cli.inputs import SingleTexts, read_texts
+from bertcli.cli.options import EngineOptions, ModelOptions
 from bertcli.cli.output import OutputOptions, write_results
+from bertcli.cli.request import check_rows, open_model
+from bertcli.cli.results import counted
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, TABLES
 from bertcli.report.tables import Record, Table
@@ -15,7 +16,7 @@ from bertcli.report.terminal import Column
 from bertcli.report.written import say_written
 from bertcli.tasks.encode import DenseOptions
 from bertcli.tasks.options import option
-from bertcli.tasks.registry import SENTENCE_SAMPLE, Needs
+from bertcli.tasks.registry import SENTENCE_SAMPLE
 
 logger = logging.getLogger("bertcli")
 MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 MB
@@ -48,18 +49,9 @@ class ComparedOutput(OutputOptions):
     endings: ClassVar[tuple[str, ...]] = (*TABLES, *ARRAYS)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ComparedJob(Job):
-    """The texts and the model of a run that is not resumed."""
-
-    way_on: ClassVar[str] = ""
-
-    texts: ComparedTexts
-    output: ComparedOutput
-    long: LongOptions = field(default=LongOptions(), init=False)
-
-
-def similarity(job: ComparedJob, options: ComparedOptions) -> None:
+def similarity(
+    texts: ComparedTexts, model: ModelOptions, output: ComparedOutput, engine: EngineOptions, options: ComparedOptions
+) -> None:
     """Compare texts: the cosine similarity of every pair.
 
     bertcli similarity "a cup of tea" "a mug of coffee" "a red car"
@@ -71,19 +63,21 @@ def similarity(job: ComparedJob, options: ComparedOptions) -> None:
     has the array "cosine" [text, text]. Standard output shows
     at most 1,000 texts. --chunk compares the parts of long texts.
     """
-    run = job.begin("similarity", Needs("similarity", sample=SENTENCE_SAMPLE), options, ComparedOutput.endings)
+    source = read_texts(texts, output)
+    output.check()
+    check_rows(source)
+    opened = open_model(model, SENTENCE_SAMPLE, engine, options.prompt_name)
     from bertcli.tasks.compute.encode import plan
     from bertcli.tasks.compute.similarity import cosines, similarity, vectors_of
     from bertcli.tasks.running.run import results
 
-    task = plan(run.model, run.task_options)
+    task = plan(opened, replace(options, workers="auto"))
     logger.info("%s.", task.summary)
-    if (how := run.model.kind.compared) != "cosine":
+    if (how := opened.kind.compared) != "cosine":
         logger.info("the checkpoint compares vectors by %s; these are cosines.", how)
-    output = run.job.output
     blocks, items = [], []
-    with run.counted(results(task, run.texts)) as counted:
-        for block in counted:
+    with counted(results(task, source), "similarity", source, output) as computed:
+        for block in computed:
             blocks.append(block)
             items += block.items
             if output.output is None and len(items) > MOST_SHOWN:

@@ -1,29 +1,36 @@
-"""Make the command of a task from its spec (`tasks/`): its groups of options, and the function that runs it.
+"""The command of a task, made from its spec (`tasks/`): the groups of its options, and the function that runs it.
 
-inputs.py has what a task reads, job.py opens texts and model and writes the results. Not here: the commands of views
+request.py makes a request of the options, results.py writes what comes of it. Not here: the commands of views
 (wings/interpret/command.py).
 """
 
 import logging
-from dataclasses import fields, make_dataclass
 from functools import partial
 from typing import Any
 
-from bertcli.cli.inputs import JOBS
-from bertcli.cli.job import Job
+from bertcli.cli.options import EngineOptions, LongOptions
+from bertcli.cli.request import READINGS, Given, complete
+from bertcli.cli.results import TaskResults
+from bertcli.extensions.declared import CommandParts
 from bertcli.files.formats import PAGE, TABLES
-from bertcli.tasks.registry import TaskSpec, compute
+from bertcli.tasks.registry import TaskSpec
+from bertcli.tasks.request import begin
 
 logger = logging.getLogger("bertcli")
 
 
-def groups_of(spec: TaskSpec) -> dict[str, Any]:
-    """The groups of options of a task's command, by the names of `run`'s parameters."""
-    kind = JOBS[spec.reads]
-    output: Any = {field.name: field.type for field in fields(kind)}["output"]
-    written = type("Output", (output,), {"endings": endings(spec, spec.options())})
-    job = make_dataclass("TaskJob", [("output", written)], bases=(kind,), frozen=True, eq=False, repr=False)
-    return {"job": job, "options": spec.options}
+def command_parts(spec: TaskSpec) -> CommandParts:
+    """The parts of a task's command; the docstring of its options is the help."""
+    reading = READINGS[spec.reads]
+    groups = {
+        "texts": reading.texts,
+        "model": reading.model,
+        "output": reading.output,
+        "long": LongOptions,
+        "engine": EngineOptions,
+        "options": spec.options,
+    }
+    return CommandParts(spec.options.__doc__, groups, partial(run, spec), endings(spec, spec.options()))
 
 
 def endings(spec: TaskSpec, options: Any) -> tuple[str, ...]:
@@ -32,19 +39,17 @@ def endings(spec: TaskSpec, options: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*TABLES, *page, *spec.arrays(options))))
 
 
-def run(spec: TaskSpec, job: Job, options: Any) -> None:
+def run(spec: TaskSpec, **groups: Any) -> None:
     """Run a task on the texts of the options, and write its results."""
-    options = job.completed(options)
-    begun = job.begin(spec.name, spec.needs(options), options, endings(spec, options))
-    task: Any = compute(spec).plan(begun.model, begun.task_options)
-    from bertcli.tasks.running.run import results  # late: brings NumPy, which --threads must precede
-
-    results_from = partial(results, task)
+    given = Given(**groups)
+    request = complete(spec, given, endings(spec, READINGS[spec.reads].options(given)))
+    task: Any = begin(request)
     if spec.gives_vectors:
         logger.info("%s.", task.summary)
-    if job.output.ending in spec.arrays(options):
+    results = TaskResults(request, task, given)
+    if given.output.ending in spec.arrays(request.options):
         from bertcli.cli.vectors import vector_form
 
-        begun.write_vectors(vector_form(begun, task), results_from)
+        results.write_vectors(vector_form(request, task, given.output))
     else:
-        begun.write(results_from, spec.table(options))
+        results.write_records(spec.table(request.options))

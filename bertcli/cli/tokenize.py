@@ -4,8 +4,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bertcli.cli.inputs import FewTexts
-from bertcli.cli.job import read_texts
+from bertcli.cli.inputs import FewTexts, read_texts
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions
 from bertcli.cli.output import OutputOptions, write_results
 from bertcli.errors import quoted

@@ -5,11 +5,11 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from bertcli.cli.job import CommandRun
 from bertcli.cli.options import wrong
 from bertcli.cli.output import OutputOptions
 from bertcli.files.formats import ARRAYS, SINGLE
 from bertcli.tasks.options import option
+from bertcli.tasks.request import Request
 
 # Every command of a task imports this file, so that the task encode is imported late.
 if TYPE_CHECKING:
@@ -49,18 +49,17 @@ class VectorOutput(OutputOptions):
             raise wrong("--dtype", f"only a file of arrays has a type: write {', '.join(holding)} (--output).")
 
 
-def vector_form(run: "CommandRun[EncodeOptions]", task: "PreparedTask[Any]") -> "VectorForm":
+def vector_form(request: Request, task: "PreparedTask[Any]", output: VectorOutput) -> "VectorForm":
     """The form in which a file of arrays stores the vectors of a task."""
     from bertcli.files.read.vector_reader import MODEL, SETTINGS
     from bertcli.files.write.vector_writer import VectorForm
     from bertcli.weights.digest import signature
 
-    output, options = run.job.output, run.task_options
-    assert isinstance(output, VectorOutput)
+    options: Any = request.options
     if output.dtype == "int8" and output.ending in SINGLE:
         logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
     notes = {
-        MODEL: signature(run.model.name, run.model.files_read),
+        MODEL: signature(task.model.name, task.model.files_read),
         SETTINGS: json.dumps({**task.settings, "dtype": output.dtype, "chunk": options.chunk}),
     }
     return VectorForm(
@@ -69,7 +68,7 @@ def vector_form(run: "CommandRun[EncodeOptions]", task: "PreparedTask[Any]") -> 
         ragged=options.pooling == "none",
         sparse=options.sparse,
         chunked=options.chunk is not None,
-        own_ids=run.texts.with_ids,
+        own_ids=request.texts.with_ids,
         keep_going=options.keep_going,
         ending=output.ending,
         notes=notes,

@@ -30,11 +30,15 @@ class Command:
 
 
 class CommandParts(NamedTuple):
-    """The parts of a command made from a spec: its help, the groups of its options by parameter, and its function."""
+    """The parts of a command: its help, the groups of its options by parameter, and its function.
+
+    endings: of the files that it writes, if its group of output options does not say so.
+    """
 
     help: str | None
     groups: Mapping[str, Any]
     call: Callable[..., None]
+    endings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ def option(
     panel: str | None = None,
     least: float | None = None,
     read: Callable[[str], Any] | None = None,
+    once: str | None = None,
     **settings: Any,
 ) -> Any:
     """Declare a field as an option, --like-the-field on the command line unless `names` are given.
@@ -41,10 +42,12 @@ def option(
     least      the smallest number allowed
     read       makes the value from the text on the command line, if it is not a word or a number. It raises ValueError
                for wrong usage
+    once       why it may not be given twice; of any other option the last one counts
     settings   further settings of Typer
     """
     settings |= {"metavar": metavar, "help": help, "rich_help_panel": panel}
-    return field(default=default, metadata={"names": names, "least": least, "read": read, "settings": settings})
+    metadata = {"names": names, "least": least, "read": read, "once": once, "settings": settings}
+    return field(default=default, metadata=metadata)
 
 
 def for_python(default: Any, help: str, least: float | None = None) -> Any:

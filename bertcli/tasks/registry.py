@@ -42,7 +42,7 @@ SINGLE_TEXTS = InputKind("text")
 TEXTS_OR_CHOICES = InputKind("text", "pairs", choices=True, ids=True)
 QUESTIONS = InputKind("question", "contexts")
 DOCUMENTS = InputKind("query", "documents")
-# All that a task may read: a command has its options for each (cli/inputs.py).
+# All that a task may read: a command has its options for each (cli/request.py).
 INPUT_KINDS = {
     "TEXTS": TEXTS,
     "PAIRS_IN_ROWS": PAIRS_IN_ROWS,

@@ -44,7 +44,8 @@ def begin(request: Request) -> "Task[Any]":
     texts = [] if limits is NO_LIMITS else list(request.texts)
     check_texts(texts, limits)
     check_options(given(request.options), texts, limits)
-    task = compute(request.spec).plan(request.open(), request.options)
+    model = request.open()
+    task = compute(request.spec).plan(model, request.options)
     if texts:
         check_items(task, task.window(texts, 0).items, limits)
     return task

@@ -86,7 +86,7 @@ def test_keep_going_left_out_a_bad_row_is_told_before_any_work(
 ) -> None:
     """A file is read to its end first, by every command; the message names --keep-going, also for a pipe."""
     opened: list[str] = []
-    monkeypatch.setattr("bertcli.cli.job.open_model", lambda *_, **__: opened.append("model"))
+    monkeypatch.setattr("bertcli.cli.request.open_model", lambda *_, **__: opened.append("model"))
     source = tmp_path / "in.txt"
     source.write_bytes(b"tea\n" * 14_110 + b"\xff\n")
     why = f"{source}, line 14111: not UTF-8 (byte 1 is 0xff): save the file as UTF-8. (--keep-going goes on without"

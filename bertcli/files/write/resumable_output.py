@@ -1,7 +1,7 @@
 """Write a run's output so that it can be resumed: segments beside the file, which are joined into it at the end.
 
     .v.npy.parts/000017.npz        the arrays that some seconds of work gave, and the state of the run after them
-    .v.npy.parts/fingerprint.json  what must be the same for another run to continue: cli/job.py collects it
+    .v.npy.parts/fingerprint.json  what must be the same for another run to continue: cli/results.py collects it
     .v.npy.parts/lock              held by the process that is at work
     .v.npy.parts/process           its process id
 

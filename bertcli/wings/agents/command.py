@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from bertcli.cli.job import open_as
 from bertcli.cli.options import ModelOptions, models_given
+from bertcli.cli.request import open_as
 from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
 

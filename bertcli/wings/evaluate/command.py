@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from bertcli.cli.classifier import Classifiers, classifiers_option
-from bertcli.cli.job import open_as
 from bertcli.cli.options import (
     MASKED_SAMPLE,
     EngineOptions,
@@ -17,6 +16,7 @@ from bertcli.cli.options import (
     wrong,
 )
 from bertcli.cli.output import FigureOutput, check_not_read, write_document
+from bertcli.cli.request import open_as
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.formats import FIGURE, ending_of
 from bertcli.report.written import COMMAND, say_written

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from bertcli.cli.classifier import ClassifiedModelOptions
-from bertcli.cli.inputs import FewTexts, SingleTexts
-from bertcli.cli.job import open_model, read_texts
+from bertcli.cli.inputs import FewTexts, SingleTexts, read_texts
 from bertcli.cli.options import InputOptions, ModelOptions, argument, wrong
 from bertcli.cli.output import MARKDOWN, FigureOutput, OutputOptions, PageOutput, show, write_results
+from bertcli.cli.request import open_model
 from bertcli.errors import BertcliError
 from bertcli.extensions import CommandParts
 from bertcli.files.formats import RECORDS, SEVERAL, TABLES, ending_of

@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, argument, wrong
+from bertcli.cli.options import MASKED_SAMPLE, ONE_FILE, ModelOptions, argument, wrong
 from bertcli.files.formats import ending_of
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
@@ -23,7 +23,7 @@ class FileOptions:
     output: str | None = option(
         None, "FILE.onnx|FOLDER",
         "The ONNX file to write, or a folder. A folder is what sentence-transformers and transformers.js open.",
-        "-o", "--output",
+        "-o", "--output", once=ONE_FILE,
     )  # fmt: skip
     dtype: Literal["float32", "float16", "int8"] = option(
         "float32", "TYPE",

@@ -4,7 +4,7 @@ import logging
 import os
 from dataclasses import dataclass, replace
 
-from bertcli.cli.job import open_model, read_texts
+from bertcli.cli.inputs import read_texts
 from bertcli.cli.options import (
     EngineOptions,
     ModelOptions,
@@ -14,6 +14,7 @@ from bertcli.cli.options import (
     wrong,
 )
 from bertcli.cli.output import OutputOptions, check_not_read, write_results
+from bertcli.cli.request import open_model
 from bertcli.cli.status import FAILED
 from bertcli.errors import BertcliError
 from bertcli.extensions import CommandParts
@@ -94,7 +95,7 @@ def _in_files(job: SearchJob, files: list[str]) -> None:
     if search.context and STANDARD_INPUT in names:
         raise wrong("--lines", "standard input cannot be read a second time: give a file.")
     check_not_read(job.output.output, names)
-    check_not_read(search.index, names, "--index")
+    check_not_read(search.index, names, option="--index")
     queries = job.every_query()
     for file in filter(os.path.isfile, job.queries or ()):
         logger.warning("%r is taken as a query; to search in it, write -i before it, or quote the pattern.", file)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from bertcli import extensions
 from bertcli.cli.classifier import Classifiers, classifiers_option
-from bertcli.cli.job import open_as
 from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, engine_option, models_given, wrong
+from bertcli.cli.request import open_as
 from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
 

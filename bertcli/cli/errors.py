@@ -1,0 +1,78 @@
+"""What a command says on standard error: notes, warnings, and an error in one line. status.py has the exit statuses."""
+
+import logging
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import typer
+
+from bertcli.cli.process import asked_to_end, leave_streams
+from bertcli.cli.status import FAILED, INTERRUPTED
+from bertcli.errors import BertcliError
+from bertcli.report.terminal import visible
+
+
+@contextmanager
+def notes_shown() -> Iterator[None]:
+    """Send notes and warnings to standard error."""
+    logger, handler = logging.getLogger("bertcli"), _StderrHandler()
+    level, showwarning = logger.level, warnings.showwarning
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    warnings.showwarning = lambda message, *_: logger.warning("%s", message)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        warnings.showwarning = showwarning
+
+
+@contextmanager
+def reported(debug: bool) -> Iterator[None]:
+    """Send notes, warnings and one-line errors to standard error, and exit with the matching status."""
+    try:
+        with notes_shown():
+            yield
+    except (typer.Exit, typer.Abort, typer.TyperException):
+        raise
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        leave_streams()
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        elif status := asked_to_end():
+            raise typer.Exit(status) from None
+        with suppress(OSError):  # stderr may be closed; the exit status still tells
+            print(f"Error: {_one_line(_message(error))}", file=sys.stderr)
+        raise typer.Exit(FAILED) from None
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, BertcliError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "There is not enough memory: close other programs, or use a smaller model."
+    if isinstance(error, ImportError):
+        return f"A package cannot be imported ({error}): install it again."
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}: {error.filename or 'while writing the result'}."
+    return f"Unexpected error, {type(error).__name__}: {error} (--debug shows where; please report it)."
+
+
+def _one_line(text: str) -> str:
+    return visible(" ".join(text.splitlines()))
+
+
+class _StderrHandler(logging.Handler):
+    """Log handler that writes `Note: …` and `Warning: …` to standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        prefix = "Warning" if record.levelno >= logging.WARNING else "Note"
+        with suppress(OSError):  # a closed stderr is no reason to stop the work
+            print(f"{prefix}: {_one_line(record.getMessage())}", file=sys.stderr, flush=True)

@@ -1,0 +1,101 @@
+"""What is said of words of a command line that are not understood: with what was meant, where that can be told.
+
+other_tools.py has the names that other tools have for options. Names of commands are in the declaration of the command,
+or in its task's spec (`other_words`).
+"""
+
+import os
+from collections.abc import Container, Sequence
+from typing import Any
+
+import typer
+
+from bertcli.cli.options import wrong
+from bertcli.cli.other_tools import answer, our_name
+
+
+def refuse_one_dash(command: Any, words: Sequence[str]) -> None:
+    """Refuse -model for --model, which would be read as -m odel. Wrong usage is a typer.BadParameter."""
+    options = names_of(command)
+    for word in words[: words.index("--") if "--" in words else None]:
+        name = word.partition("=")[0]
+        if word.startswith("-") and name not in options and f"-{name}" in options:
+            raise typer.BadParameter(f"there is no option {name}. Did you mean -{name}?")
+
+
+def answered(error: typer.TyperException, command: Any) -> typer.TyperException:
+    """The error for an option that a command does not have, with what to write; any other error as it is."""
+    word = getattr(error, "option_name", None)
+    options = names_of(command)
+    if word is None or word in options:
+        return error
+    if ours := our_name(word, options):
+        return typer.BadParameter(f"there is no option {word}. Did you mean {ours}?")
+    written = next((str(parameter.help) for parameter in command.params if "-o" in parameter.opts), "")
+    instead = answer(str(command.name), word, options, written)
+    return wrong(word, f"{instead}.") if instead else error
+
+
+def refuse_surplus(ctx: typer.Context) -> None:
+    """Refuse a model given as an argument, and an argument too many, with the right form.
+
+    Wrong usage is a typer.BadParameter.
+    """
+    name, options, surplus = str(ctx.command.name), names_of(ctx.command), ctx.args
+    takes_model = "--model" in options and name != "info"
+    if takes_model and not ctx.params.get("model") and "BERTCLI_MODEL" not in os.environ:
+        arguments = given_arguments(ctx)
+        first = next(iter([*arguments, *surplus]), None)
+        if first is not None and is_model(first):
+            takes_texts = bool(arguments) and name not in ("export", "evaluate")
+            aside = " To use it as a text, pipe it in." if takes_texts else ""
+            why = f"{first!r} is a model; a model is given with -m: bertcli {name} -m {first}.{aside}"
+            raise typer.BadParameter(why, ctx=ctx)
+    if surplus:
+        first = surplus[0]
+        if name == "trace":
+            why = f"one text is traced, and {first!r} is one more: quote a text, and pair two with --text-pair."
+            raise typer.BadParameter(why, ctx=ctx)
+        if option := option_for(first, name, options):
+            why = f"{first!r} needs an option before it. Did you mean bertcli {name} {option}?"
+            raise typer.BadParameter(why, ctx=ctx)
+        ctx.fail(f"Got unexpected extra argument(s) ({' '.join(surplus)})")
+
+
+def names_of(command: Any) -> set[str]:
+    """The names of a command's options."""
+    return {name for parameter in command.params for name in parameter.opts}
+
+
+def given_arguments(ctx: typer.Context) -> list[str]:
+    """The arguments in the order in which they stand."""
+    given: list[str] = []
+    for parameter in ctx.command.params:
+        value = ctx.params.get(str(parameter.name)) if parameter.param_type_name == "argument" else None
+        given += [value] if isinstance(value, str) else value or []
+    return given
+
+
+def option_for(word: str, command: str, options: Container[str]) -> str | None:
+    """The option before a word, and the word, for an argument too many; None if there is none that fits."""
+    if command == "probe":
+        return f"-i {word}"
+    if "--variant" in options and (variant := variant_of(word)):
+        return f"--variant {variant}"
+    return f"-m {word}" if "--model" in options and command != "info" else None
+
+
+def is_model(word: str) -> bool:
+    """True for the name of a bundled model and for a folder that holds a model."""
+    from bertcli.folder.hub import SAMPLES
+
+    # Not pathlib: a text may be too long for a path, which os.path answers with False.
+    files = (os.path.join(word, name) for name in ("config.json", "modules.json"))
+    return word in SAMPLES or any(map(os.path.isfile, files))
+
+
+def variant_of(word: str) -> str | None:
+    """The variant that a word names: by itself, or as papers do, such as bert-large."""
+    from bertcli.models.registry import variants
+
+    return next((name for name in (word, word.removeprefix("bert-")) if name in variants()), None)

@@ -1,0 +1,251 @@
+"""The request of a task's command, made of its options, and the model that they name, opened.
+
+What a task reads (`InputKind`) has a row in READINGS: its groups of options, how its texts are opened, and what else
+the command line says of the task's own options. results.py writes what comes of a request.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from bertcli.cli.classifier import ClassifiedModelOptions
+from bertcli.cli.inputs import (
+    Documents,
+    QueryRows,
+    Questions,
+    SingleTexts,
+    TextsAlone,
+    TextsAloneWithIds,
+    TextsOrChoices,
+    files_of,
+    read_texts,
+)
+from bertcli.cli.options import MASKED_SAMPLE, EngineOptions, InputOptions, LongOptions, ModelOptions, wrong
+from bertcli.cli.output import OutputOptions
+from bertcli.cli.vectors import VectorOutput
+from bertcli.engine.memory import keep_memory
+from bertcli.errors import BertcliError
+from bertcli.files.formats import PAGE, check_output
+from bertcli.tasks.registry import (
+    DOCUMENTS,
+    PAIRS_IN_ROWS,
+    QUESTIONS,
+    SINGLE_TEXTS,
+    TEXTS,
+    TEXTS_OR_CHOICES,
+    TEXTS_WITH_IDS,
+    InputKind,
+    TaskSpec,
+)
+from bertcli.tasks.request import Request
+
+if TYPE_CHECKING:
+    from bertcli.files.texts import Texts
+    from bertcli.loaded_model import LoadedModel
+
+logger = logging.getLogger("bertcli")
+K = TypeVar("K", bound="LoadedModel")
+# Ends the message on a text that cannot be used.
+WAY_ON = " (--keep-going goes on without such texts.)"
+
+
+class Given(NamedTuple):
+    """What a task's command is given: its groups of options."""
+
+    texts: Any
+    model: ModelOptions
+    output: Any
+    long: LongOptions
+    engine: EngineOptions
+    options: Any
+
+
+def complete(spec: TaskSpec, given: Given, endings: tuple[str, ...]) -> Request:
+    """Make the request of a task's command, and refuse what cannot be read or written.
+
+    endings: of the files that can hold the results. Wrong usage is a typer.BadParameter.
+    """
+    reading = READINGS[spec.reads]
+    options, output = reading.options(given), given.output.output
+    needs = spec.needs(options)
+    if needs.sample is None and given.model.model is None:
+        what = f"there is no bundled model for {needs.task}; give one that fits, such as {needs.fitting}."
+        raise wrong("--model", what)
+    texts = reading.open(given)
+    check_output(output, endings)
+    if given.long.resume:
+        check_resumable(given, texts, endings)
+    if not options.keep_going:
+        check_rows(texts)
+    prompt_name = getattr(options, "prompt_name", None)
+    open_named = partial(open_model, given.model, needs.sample or MASKED_SAMPLE, given.engine, prompt_name)
+    return Request(spec, replace(options, workers=options.workers or "auto"), texts, open_named)
+
+
+def check_resumable(given: Given, texts: "Texts", endings: tuple[str, ...]) -> None:
+    """Refuse --resume where it cannot work. Wrong usage is a typer.BadParameter."""
+    if given.output.output is None:
+        raise wrong("--resume", "--resume needs --output: only a result in a file can be continued.")
+    if files_of(texts) is None:
+        raise BertcliError("A pipe cannot be read a second time, so --resume needs the texts in a file (--input).")
+    if given.output.is_page:
+        works = ", ".join(endings[:-1])
+        why = f"a {PAGE} page is written at the end, so --resume does not go with it; it works with {works}."
+        raise wrong("--resume", why)
+
+
+def check_rows(texts: "Texts") -> None:
+    """Read files to their ends before any work, so that a bad row is told at once; a pipe is read only once.
+
+    Reading takes a small part of the time of computing. Errors: BertcliError naming the first row that cannot be used.
+    """
+    if texts.files:
+        for _ in texts.rows:
+            pass
+
+
+# --------------------------------------------------------------------------------------------------- ways of reading
+
+
+def as_texts(given: Given) -> "Texts":
+    """Open texts, each a request's text."""
+    return read_texts(given.texts, given.output, given.options.keep_going, way_on=WAY_ON)
+
+
+def before_choices(given: Given) -> "Texts":
+    """Open texts; the arguments after the first are choices, or with --input all of them."""
+    arguments, choices = given.texts.texts or [], given.texts.choice_texts
+    texts = arguments[: len(arguments) - len(choices)] or None
+    return as_texts(given._replace(texts=replace(given.texts, texts=texts)))
+
+
+def with_choices(given: Given) -> Any:
+    """The options of `classify` with the choices. Wrong usage is a typer.BadParameter."""
+    choices = given.texts.choice_texts
+    if given.texts.choices and not choices:
+        raise wrong("--choices", "give the text, and the choices after it; with --input give only the choices.")
+    return replace(given.options, choices=choices) if choices else given.options
+
+
+def as_vectors(given: Given) -> Any:
+    """The options of `encode`; refuse what the file cannot hold. Wrong usage is a typer.BadParameter."""
+    options, output = given.options, given.output
+    output.check_holds(options, given.texts.id_column)
+    # A table of sparse vectors has word pieces.
+    return replace(options, words=True) if options.sparse and output.shows_table else options
+
+
+def as_questions(given: Given) -> "Texts":
+    """Open questions, each with the text that holds its answer: one for all, or from its row."""
+    from bertcli.files.read.inputs import takes_columns
+    from bertcli.files.texts import STANDARD_INPUT
+
+    questions = given.texts
+    files = questions.input or [STANDARD_INPUT]
+    without_context = questions.text_pair is None and questions.pair_column is None
+    # With a context for all a pipe has a question a line, unless a column is named.
+    lines_piped = files == [STANDARD_INPUT] and questions.text_pair is not None and questions.column is None
+    if not questions.texts and not lines_piped and takes_columns(files):
+        question, context = ("1", "2") if questions.no_header else ("question", "context")
+        questions = replace(
+            questions,
+            column=questions.column or question,
+            pair_column=context if without_context else questions.pair_column,
+        )
+    elif without_context and not (questions.texts and questions.input):
+        raise wrong("--context", "give the text that holds the answer.")
+    return read_texts(questions, given.output, given.options.keep_going, called="question", way_on=WAY_ON)
+
+
+def as_documents(given: Given) -> "Texts":
+    """Open documents, each with the query: the first argument, or from its row."""
+    options, output, keep_going = given.texts, given.output, given.options.keep_going
+    if options.query_column is not None:
+        if options.texts:
+            raise wrong("QUERY", "give the query or --query-column, not both.")
+        document = options.column or ("2" if options.no_header else "text")
+        rows = QueryRows(
+            input=options.input,
+            column=options.query_column,
+            pair_column=document,
+            no_header=options.no_header,
+            delimiter=options.delimiter,
+        )
+        return read_texts(rows, output, keep_going, called="row", way_on=WAY_ON)
+    if not options.texts:
+        raise wrong("QUERY", "give the query, or the field that holds it (--query-column).")
+    query, *documents = options.texts
+    single = InputOptions(
+        texts=documents or None,
+        input=options.input,
+        column=options.column,
+        no_header=options.no_header,
+        delimiter=options.delimiter,
+    )
+    source = read_texts(single, output, keep_going, called="document", way_on=WAY_ON)
+    from bertcli.tasks.compute.rank import with_query
+
+    return with_query(query, source)
+
+
+class Reading(NamedTuple):
+    """How the command of a task reads.
+
+    texts, model, output  its groups of options
+    open                  opens the texts
+    options               the task's options, with what the other groups say of them
+    """
+
+    texts: type[InputOptions]
+    open: Callable[[Given], "Texts"] = as_texts
+    options: Callable[[Given], Any] = lambda given: given.options
+    model: type[ModelOptions] = ModelOptions
+    output: type[OutputOptions] = OutputOptions
+
+
+READINGS: dict[InputKind, Reading] = {
+    TEXTS: Reading(InputOptions),
+    TEXTS_WITH_IDS: Reading(TextsAloneWithIds, options=as_vectors, output=VectorOutput),
+    PAIRS_IN_ROWS: Reading(TextsAlone),
+    TEXTS_OR_CHOICES: Reading(TextsOrChoices, before_choices, with_choices, model=ClassifiedModelOptions),
+    SINGLE_TEXTS: Reading(SingleTexts),
+    QUESTIONS: Reading(Questions, as_questions),
+    DOCUMENTS: Reading(Documents, as_documents),
+}
+
+
+# ------------------------------------------------------------------------------------------------------------- model
+
+
+def open_model(
+    options: ModelOptions, sample: str, engine: EngineOptions | None = None, prompt_name: str | None = None
+) -> "LoadedModel":
+    """Open the model of the options, or the bundled sample, with a note on stderr.
+
+    prompt_name: may choose the adapter of a model that has one for each task. Wrong usage is a typer.BadParameter.
+    """
+    from bertcli.loaded_model import LoadedModel
+
+    return open_as(LoadedModel, options, sample, engine, prompt_name)
+
+
+def open_as(
+    model_class: type[K],
+    options: ModelOptions,
+    sample: str,
+    engine: EngineOptions | None = None,
+    prompt_name: str | None = None,
+    name_in_notes: bool = False,
+) -> K:
+    """Open a model as `open_model` does, as an instance of `model_class`, a subclass of LoadedModel such as `Model`.
+
+    name_in_notes: begin each note with the model's name, for commands that open several.
+    """
+    keep_memory()
+    computing = asdict(engine) if engine else {}
+    model = model_class.load(**options.load_arguments(sample), **computing, prompt_name=prompt_name)
+    for note in model.notes:
+        logger.info("%s", f"{model.name}: {note}" if name_in_notes else note)
+    return model
