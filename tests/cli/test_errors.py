@@ -153,7 +153,7 @@ def test_errors_texts_are_not_written_over(command: str, model: Path, tmp_path: 
         (("search", "--query-file", "pairs.csv", "-i", "a.txt", "-o", "pairs.csv"), "--query-file is"),
         (("evaluate", "pairs.csv", "-o", "pairs.csv"), "the texts are"),
         (("probe", "-i", "pairs.csv", "-o", "pairs.csv"), "the texts are"),
-        (("patch", "-i", "pairs.csv", "-o", "link.csv"), "the texts are"),
+        (("evaluate", "pairs.csv", "-o", "link.csv"), "the texts are"),
         (("keywords", "tea", "--candidates", "pairs.csv", "-o", "./pairs.csv"), "--candidates is"),
         (("keywords", "tea", "--stop-words", "pairs.csv", "-o", "./pairs.csv"), "--stop-words is"),
         (("fill-mask", "hot [MASK]", "--targets", "pairs.csv", "-o", "pairs.csv"), "--targets is"),
