@@ -21,7 +21,7 @@ def test_without_a_command_the_help_is_printed() -> None:
     assert result.err == ""
 
 
-@pytest.mark.parametrize("command", ["params", "doctor", "serve", "export", "probe"])
+@pytest.mark.parametrize("command", ["params", "serve", "export", "probe"])
 def test_a_model_as_an_argument_is_answered_with_m(command: str) -> None:
     told = message(command, SAMPLE)
     assert f"bertcli {command} -m {SAMPLE}" in told
