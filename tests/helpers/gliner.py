@@ -30,6 +30,7 @@ CASES: dict[str, dict[str, Any]] = {
         "width": 32, "layers": 0, "max_width": 3, "subtoken_pooling": "last", "embed_ent_token": False,
     },
     "deberta-v2.spm": {"tokenizer": False, "embedded": False, "spm": True},
+    "deberta-v2.unread": {"num_rnn_layers": 0},  # its file has the tensors of an LSTM that no setting asks for
     "bert": {"backbone": "bert"},
     "modernbert": {"backbone": "modernbert", "width": 40},
 }  # fmt: skip

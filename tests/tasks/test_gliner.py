@@ -48,7 +48,10 @@ def test_gliner_has_the_parameters_of_its_library(case: str, models: dict[str, M
     with bertcli.trace(model) as trace:
         model.outputs([[1, 2, 3, 4, 5]])
     assert trace.totals.params == RECORDED[case]["parameters"]
-    assert model.notes == ()
+    # An LSTM that no setting asks for is read by neither.
+    assert [note.partition(":")[0] for note in model.notes] == (
+        ["8 unused tensors in the checkpoint"] if case == "deberta-v2.unread" else []
+    )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -58,9 +61,11 @@ def test_gliner_scores_every_span_as_its_library(case: str, models: dict[str, Mo
     windows = [window for item in items for window in task.windows(item)]
     together = task.logits(windows)
     for window, logits, recorded in zip(windows, together, RECORDED[case]["texts"], strict=True):
-        np.testing.assert_allclose(logits, recorded["logits"], rtol=0, atol=1e-5)
+        # Without the LSTM, whose numbers stay within 1, logits are products of large numbers.
+        largest = np.abs(logits).max() if case == "deberta-v2.unread" else 1.0
+        np.testing.assert_allclose(logits, recorded["logits"], rtol=0, atol=1e-5 * largest)
         (alone,) = task.logits([window])
-        np.testing.assert_allclose(logits, alone, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(logits, alone, rtol=0, atol=1e-5 * largest)
 
 
 @pytest.mark.parametrize("mode", MODES)
