@@ -18,7 +18,7 @@ from bertcli.tasks.request import Request
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
-    from bertcli.files.write.record_writer import RecordForm, TableForm
+    from bertcli.files.write.record_writer import LineForm, RecordForm, TableForm
     from bertcli.files.write.resumable_output import Fingerprint
     from bertcli.files.write.vector_writer import VectorForm
     from bertcli.report.tables import Record, Table
@@ -88,7 +88,7 @@ class TaskResults:
 
     def _into_file(
         self,
-        form: "RecordForm | TableForm | VectorForm",
+        form: "RecordForm | TableForm | LineForm | VectorForm",
         parts: Callable[[Any], tuple[Any, ...]],
         beside: bytes | None = None,
     ) -> "Progress":

@@ -12,7 +12,7 @@ from bertcli.cli.options import EngineOptions, LongOptions
 from bertcli.cli.request import READINGS, Given, complete
 from bertcli.cli.results import TaskResults
 from bertcli.extensions.declared import CommandParts
-from bertcli.files.formats import PAGE, TABLES
+from bertcli.files.formats import LINES, PAGE, TABLES
 from bertcli.tasks.registry import TaskSpec
 from bertcli.tasks.request import begin
 
@@ -35,8 +35,10 @@ def command_parts(spec: TaskSpec) -> CommandParts:
 
 def endings(spec: TaskSpec, options: Any) -> tuple[str, ...]:
     """The endings of files that can hold a task's results."""
-    page = (PAGE,) if spec.table(options).on_page else ()
-    return tuple(dict.fromkeys((*TABLES, *page, *spec.arrays(options))))
+    table = spec.table(options)
+    page = (PAGE,) if table.on_page else ()
+    lines = (LINES,) if table.line_of is not None else ()
+    return tuple(dict.fromkeys((*lines, *TABLES, *page, *spec.arrays(options))))
 
 
 def run(spec: TaskSpec, **groups: Any) -> None:

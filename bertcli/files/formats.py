@@ -326,6 +326,7 @@ def endings_with(*contents: Content) -> tuple[str, ...]:
 
 
 PAGE, FIGURE = ".html", ".svg"
+LINES = ".txt"  # of results that are a text each
 RECORDS = endings_with("records")
 TABLES = endings_with("records", "rows")  # of records that have rows in a table
 SINGLE, SEVERAL = endings_with("array"), endings_with("arrays")

@@ -51,9 +51,15 @@ class MarkedTable(Table):
     passage_of: Callable[[Mapping[str, Any]], Passage] = field(kw_only=True)
     title: str = field(kw_only=True)
     lead: str = field(kw_only=True)
+    # The table beside the texts on a page, if it is another one.
+    beside: Table | None = field(default=None, kw_only=True)
+    # False where the command line, which a page shows, may hold texts that are nobody's business.
+    says_command: bool = field(default=True, kw_only=True)
 
     def add(self, record: Mapping[str, Any]) -> None:
         super().add(record)
+        if self.beside is not None:
+            self.beside.add(record)
         passage = self.passage_of(record)
         notes = [record["error"]] if "error" in record else passage.notes
         self.passages.append(passage._replace(marks=without_overlaps(passage.marks), notes=notes))
@@ -89,9 +95,10 @@ class MarkedTable(Table):
             if title:
                 content.append(element("h2", title))
             content.append(marked(text, marks, hues))
-        columns, rows = self.displayed()
+        columns, rows = (self.beside or self).displayed()
         body = [side_by_side(content, table_of(f"{self.title} in order", columns, rows))] if rows else content
-        return page(self.title, *body, lead=self.lead, model=model)
+        command = None if self.says_command else ""
+        return page(self.title, *body, lead=self.lead, model=model, command=command)
 
 
 def _tag(label: str) -> str:

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Literal
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.report.marked import MarkedTable, Passage, mark
+from bertcli.report.shades import Mark
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import Example, Subject
@@ -39,10 +41,11 @@ class TagOptions(WindowOptions):
     overlapping windows; nothing is cut. A .csv, .tsv or .parquet file has the rows
     of the table, a .html file the marked texts.
 
-    --redact replaces entities in the text. Records then have a field "redacted",
-    and the redacted texts alone are printed, one a line. Whole words are replaced,
-    also where the model gives only a part of a word a label. An entity that the
-    model misses stays in the text.
+    --redact replaces entities in the text, and the redacted texts are printed, one
+    a line, or written to a .txt file. Records then have neither the text nor its
+    words, but what was hidden where. Whole words are replaced, also where the model
+    gives only a part of a word a label. An entity that the model misses stays in
+    the text.
     """
 
     _: KW_ONLY
@@ -66,6 +69,9 @@ class TagOptions(WindowOptions):
     only: Iterable[str] | None = option(
         None, "A,B,C", "With --redact: replace only entities with these labels.", read=separated
     )
+    keep_text: bool = option(
+        False, "", "With --redact: keep the text and its words in records, beside the redacted text."
+    )
     threshold: float | None = option(
         None, "P",
         "Find (--labels) or replace (--redact) only entities with this score or more. (default: 0.5 with --labels, "
@@ -74,11 +80,12 @@ class TagOptions(WindowOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        of_redaction = (self.redact_with, self.only, None if self.labels is not None else self.threshold)
-        if not self.redact and of_redaction != (None, None, None):
+        threshold = None if self.labels is not None else self.threshold
+        of_redaction = (self.redact_with, self.only, threshold, self.keep_text or None)
+        if not self.redact and of_redaction != (None, None, None, None):
             raise BertcliError(
-                "redact_with, only and threshold need redact: add --redact, or leave out --redact-with, --only, "
-                "--threshold."
+                "redact_with, only, keep_text and threshold need redact: add --redact, or leave out --redact-with, "
+                "--only, --keep-text, --threshold."
             )
         if self.labels is None and (self.nested or self.multi_label):
             raise BertcliError(
@@ -119,13 +126,22 @@ def record(options: TagOptions) -> Fields:
     With `labels` a model of GLiNER finds entities of these types, in words of your own: spans of whole words whose
     score is above `threshold` (0.5), the best first, of which none overlaps another; with `nested` one may lie inside
     another, with `multi_label` the same words may have several labels.
+
+    With `redact` records also have {redacted, hidden: [{label, start, end}]}: the text with entities replaced, and the
+    characters of the text that are replaced, whole words. They then have neither `text` nor `word`, so that they may be
+    shared; `keep_text` keeps both.
     """
     if options.aggregation == "none":
         entity: Fields = {"entity": str, "score": float, "index": int, "word": str, "start": int, "end": int}
     else:
         entity = {"entity_group": str, "score": float, "word": str, "start": int, "end": int}
-    redacted: Fields = {"redacted": str} if options.redact else {}
-    return {"index": int, "text": str, "truncated": bool, "entities": [entity], **redacted}
+    of_text: Fields = {"index": int, "text": str, "truncated": bool}
+    if not options.redact:
+        return {**of_text, "entities": [entity]}
+    if not options.keep_text:
+        del of_text["text"], entity["word"]
+    hidden: Fields = {"label": str, "start": int, "end": int}
+    return {**of_text, "entities": [entity], "redacted": str, "hidden": [hidden]}
 
 
 COLUMNS = (
@@ -137,9 +153,16 @@ COLUMNS = (
     Column("end", int),
 )
 REDACTED_COLUMNS = (Column("index", int, varying=True), Column("redacted"))
+HIDDEN_COLUMNS = (Column("index", int, varying=True), Column("label"), Column("start", int), Column("end", int))
 LEAD = (
     "Each text with the entities that the model found. A stronger mark has a higher score: the mean probability of "
     "its label over the tokens. It measures how sure the model is, not whether it is right."
+)
+
+
+REDACTED_LEAD = (
+    "Each text as it is given out: a mark is what stands in place of an entity. start and end are the characters of "
+    "the text that it hides. A name that the model misses stays in the text."
 )
 
 
@@ -161,10 +184,32 @@ def redacted_line(record: Record) -> str:
     return " ".join(record.get("redacted", "").splitlines())
 
 
+def redacted_passage(record: Record, word: str | None) -> Passage:
+    """Mark in a redacted text what stands for its hidden parts; word: as --redact-with."""
+    marks: list[Mark] = []
+    longer = 0
+    for part in record.get("hidden", ()):
+        start, end, label = part["start"], part["end"], part["label"]
+        length = len(f"[{label}]" if word is None else word)
+        begin = start + longer
+        marks.append(Mark(begin, begin + length, 1.0, "" if word is None else label, f"{label}: {start} to {end}"))
+        longer += length - (end - start)
+    return Passage("", record.get("redacted", ""), marks)
+
+
 def table(options: TagOptions) -> Table:
     """Choose the table: entities, or redacted texts."""
     if options.redact:
-        return Table(REDACTED_COLUMNS, "", line_of=redacted_line)
+        return MarkedTable(
+            REDACTED_COLUMNS,
+            "",
+            line_of=redacted_line,
+            passage_of=partial(redacted_passage, word=options.redact_with),
+            title="Redacted texts",
+            lead=REDACTED_LEAD,
+            beside=Table(HIDDEN_COLUMNS, "hidden"),
+            says_command=False,
+        )
     return MarkedTable(COLUMNS, rows, passage_of=passage, title="Entities", lead=LEAD)
 
 

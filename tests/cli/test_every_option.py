@@ -130,6 +130,7 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--redact-with": (REDACTED, ("X",)),
         "--only": (REDACTED, ("LOC",)),
         "--threshold": (REDACTED, ("0.9",)),
+        "--keep-text": ((*REDACTED, "--format", "jsonl"), ()),
     },
     "answer": {
         "--context": (("-m", "READER", QUESTION, "--context", "a cat sat"), ("--context", CONTEXT)),

@@ -8,7 +8,7 @@ MOST = {
     "classify": 22,
     "fill-mask": 14,
     "score": 13,
-    "tag": 20,
+    "tag": 21,
     "answer": 15,
     "rank": 13,
     "keywords": 15,

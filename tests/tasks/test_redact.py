@@ -1,6 +1,8 @@
 """tag --redact: entities are replaced in their texts, and nothing else is changed."""
 
 import re
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from helpers.terminal import bertcli, wrong_usage
 from reference import task_cases as cases
 
 import bertcli as library
-from bertcli.tasks.parts.redact import Found, Redaction
+from bertcli.tasks.parts.redact import Found, Redaction, whole_words
 
 TEXTS = [*cases.TAGGED_TEXTS, "The king of France saw the river;  she walked into the city.", "", "tea"]
 
@@ -18,6 +20,10 @@ TEXTS = [*cases.TAGGED_TEXTS, "The king of France saw the river;  she walked int
 @pytest.fixture
 def tagger(made: Made) -> Path:
     return made(**cases.TAGGER)
+
+
+def redacted(redaction: Redaction, text: str, found: Sequence[Found], words: Sequence[tuple[int, int]] = ()) -> str:
+    return redaction.replaced(text, redaction.hidden_parts(text, found, words))
 
 
 @pytest.mark.parametrize(
@@ -41,16 +47,16 @@ def tagger(made: Made) -> Path:
     ],
 )
 def test_redact_replaces_what_is_one_entity_once(found: list[Found], expected: str) -> None:
-    assert Redaction().of("Ann Lee met Bo.", found) == expected
-    assert Redaction().of("Ann Lee met Bo.", found[::-1]) == expected
+    assert redacted(Redaction(), "Ann Lee met Bo.", found) == expected
+    assert redacted(Redaction(), "Ann Lee met Bo.", found[::-1]) == expected
 
 
 def test_redact_takes_only_certain_labels_of_a_score() -> None:
     found = [Found(0, 3, "PER", 0.9), Found(4, 7, "LOC", 0.5)]
-    assert Redaction(only={"LOC"}).of("Ann Lee", found) == "Ann [LOC]"
-    assert Redaction(threshold=0.6).of("Ann Lee", found) == "[PER] Lee"
-    assert Redaction("███", threshold=0.5).of("Ann Lee", found) == "███ ███"
-    assert Redaction(only={"O"}).of("Ann Lee", [Found(0, 3, "O", 0.9)]) == "[O] Lee"
+    assert redacted(Redaction(only={"LOC"}), "Ann Lee", found) == "Ann [LOC]"
+    assert redacted(Redaction(threshold=0.6), "Ann Lee", found) == "[PER] Lee"
+    assert redacted(Redaction("███", threshold=0.5), "Ann Lee", found) == "███ ███"
+    assert redacted(Redaction(only={"O"}), "Ann Lee", [Found(0, 3, "O", 0.9)]) == "[O] Lee"
 
 
 @pytest.mark.parametrize("aggregation", ["simple", "first", "none"])
@@ -61,11 +67,12 @@ def test_redact_replaces_the_entities_of_the_record(aggregation: str, tagger: Pa
     least = round(scores[len(scores) // 2], 4) + 1e-5  # so that some are left in their texts
     arguments += ["--threshold", str(least)]
     records = bertcli(*arguments, "--format", "jsonl").records
-    assert [list(record)[-2:] for record in records] == [["entities", "redacted"]] * len(TEXTS)
+    fields = ["index", "truncated", "entities", "redacted", "hidden"]
+    assert [list(record) for record in records] == [fields] * len(TEXTS)
     kept = 0
     for text, record in zip(TEXTS, records, strict=True):
         chosen = [one for one in record["entities"] if one["score"] >= least]
-        words = [{*range(*word.span())} for word in re.finditer(r"\w+", text)]  # hidden whole
+        words = [{*range(*word.span())} for word in re.finditer(r"\w+(?:[-'’.]\w+)*", text)]  # hidden whole
         inside = {place for one in chosen for place in range(one["start"], one["end"])}
         inside |= {place for word in words for place in word if word & inside}
         outside = "".join(letter for place, letter in enumerate(text) if place not in inside and letter != " ")
@@ -89,6 +96,66 @@ def _label(entity: dict[str, Any]) -> str:
     return str(entity.get("entity_group", entity.get("entity"))).split("-", 1)[-1]
 
 
+def test_redact_keeps_texts_and_words_where_that_is_asked_for(tagger: Path) -> None:
+    arguments: list[str | Path] = ["tag", "-m", tagger, "--redact", "--format", "jsonl", *TEXTS]
+    records, kept = bertcli(*arguments).records, bertcli(*arguments, "--keep-text").records
+    plain = bertcli("tag", "-m", tagger, "--format", "jsonl", *TEXTS).records
+    for text, record, whole, without in zip(TEXTS, records, kept, plain, strict=True):
+        assert list(whole) == ["index", "text", "truncated", "entities", "redacted", "hidden"]
+        assert (whole["text"], whole["entities"]) == (text, without["entities"])
+        assert {name: whole[name] for name in ("redacted", "hidden")} == {
+            name: record[name] for name in ("redacted", "hidden")
+        }
+        rebuilt, end = "", 0
+        for part in whole["hidden"]:
+            rebuilt += text[end : part["start"]] + f"[{part['label']}]"
+            end = part["end"]
+        assert rebuilt + text[end:] == whole["redacted"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("we met in O’Neill's", "we met in [LOC]"),
+        ("Zürich-Nord, Zürich.", "[LOC], [LOC]."),
+        ("it is 3.14% of 3.14.", "it is [LOC] of [LOC]."),
+        ("anna_lee (anna)", "[LOC] ([LOC])"),
+        ("-anna- 'anna' anna--x", "-[LOC]- '[LOC]' [LOC]--x"),
+        ("in an\u00ad-\u200bna x", "in [LOC] x"),
+    ],
+)
+def test_redact_hides_words_with_signs_inside_whole(text: str, expected: str) -> None:
+    """The model gives only the letters before the first sign, or a digit, a label."""
+    places = [match.span() for match in re.finditer(r"O(?=’)|Z|3|an", text)]
+    assert redacted(Redaction(), text, [Found(start, end, "LOC", 0.9) for start, end in places]) == expected
+
+
+def test_whole_words_take_time_in_proportion_to_a_text() -> None:
+    """Signs and invisible characters without end are no word."""
+    for text in ("a" + "\u200b" * 200_000, "a-" * 100_000, "a" + "-" * 200_000, "a\u200b-\u200b" * 50_000):
+        begun = time.perf_counter()
+        whole_words(text, [])
+        assert time.perf_counter() - begun < 5
+
+
+def test_redact_writes_lines_and_a_page_of_what_was_hidden_where(tagger: Path, tmp_path: Path) -> None:
+    page, lines = tmp_path / "x.html", tmp_path / "x.txt"
+    text = "The king of France"
+    assert bertcli("tag", "-m", tagger, "--redact", "-o", lines, text, "tea").status == 0
+    assert lines.read_text(encoding="utf-8") == bertcli("tag", "-m", tagger, "--redact", text, "tea").out
+    refused = bertcli("tag", "-m", tagger, "-o", lines, text)
+    assert "the ending must be one of .json" in refused.error
+    assert bertcli("tag", "-m", tagger, "--redact", "--redact-with", "***", "-o", page, text).status == 0
+    (record,) = library.load(tagger).tag(text, redact=True, redact_with="***")
+    html = page.read_text(encoding="utf-8")
+    for part in record["hidden"]:
+        assert f'title="{part["label"]}: {part["start"]} to {part["end"]}"' in html
+        cells = re.sub(r"<[^>]*>", " ", html).split()
+        assert [part["label"], str(part["start"]), str(part["end"])] in [cells[i : i + 3] for i in range(len(cells))]
+    assert "king" not in html
+    assert "Redacted texts" in html
+
+
 def test_redact_in_files_and_of_what_cannot_be_used(tagger: Path, tmp_path: Path) -> None:
     source, target = tmp_path / "in.jsonl", tmp_path / "out.csv"
     source.write_text('{"text": "The king\\nof France"}\n{"text": 3}\n{"text": "tea"}\n', encoding="utf-8")
@@ -110,6 +177,10 @@ def test_redact_in_files_and_of_what_cannot_be_used(tagger: Path, tmp_path: Path
     assert third in ("███", "tea")
     assert bertcli(*arguments, "-o", target).status == 1
     assert target.read_text(encoding="utf-8").startswith("index,redacted,error\n")
+    failed = bertcli(*arguments, "--format", "jsonl").records[1]
+    why = f"{source}, line 2 cannot be used; without --keep-going it is said why."
+    assert failed == {"index": 1, "error": why}
+    assert bertcli(*arguments, "--keep-text", "--format", "jsonl").records[1]["error"].endswith("is not a text.")
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def print_records(
     elif format == "csv":
         _print_lines(_separated(records, table, own_ids, errors))
     elif format == "table" and table.line_of is not None:
-        _print_lines(_encoded(f"{table.line_of(record)}\n") for record in records)
+        _print_lines(as_line(table.line_of(record)) for record in records)
     elif format == "json":
         from tempfile import SpooledTemporaryFile
 
@@ -41,11 +41,12 @@ def print_records(
         if format == "table":
             table.print()
         else:
-            _print_lines(_encoded(f"{line}\n") for line in markdown_rows(*table.displayed()))
+            _print_lines(as_line(line) for line in markdown_rows(*table.displayed()))
 
 
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "backslashreplace")
+def as_line(text: str) -> bytes:
+    """The bytes of a line; half a surrogate pair, as a label may have, is escaped."""
+    return f"{text}\n".encode("utf-8", "backslashreplace")
 
 
 def _print_lines(lines: Iterable[bytes]) -> None:

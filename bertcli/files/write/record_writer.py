@@ -4,11 +4,12 @@ print_records.py prints them; formats.py has the endings.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from bertcli.files.formats import LINES as TEXT_LINES
 from bertcli.files.formats import RecordFormat, RowFormat, Stream, ending_of, format_of, holds_records
-from bertcli.files.write.print_records import print_records
+from bertcli.files.write.print_records import as_line, print_records
 from bertcli.files.write.resumable_output import LINES, ResumableOutput
 from bertcli.report.documents import flat, names_of
 from bertcli.report.tables import Record, Table
@@ -27,6 +28,20 @@ class RecordForm(NamedTuple):
     def write(self, stream: Stream, segments: ResumableOutput) -> None:
         """Write the whole file."""
         format_of(self.file, RecordFormat).write_records(stream, segments.lines())
+
+
+class LineForm(NamedTuple):
+    """Records in a .txt file: the line that stands for each (Table.line_of)."""
+
+    line_of: Callable[[Record], str]
+
+    def arrays(self, records: Iterable[Record]) -> dict[str, bytes]:
+        """Convert records to the arrays of a segment: a line each."""
+        return {LINES: b"".join(as_line(self.line_of(record)) for record in records)}
+
+    def write(self, stream: Stream, segments: ResumableOutput) -> None:
+        """Write the whole file."""
+        stream.writelines(segments.lines())
 
 
 class TableForm(NamedTuple):
@@ -52,8 +67,12 @@ class TableForm(NamedTuple):
         format_of(self.file, RowFormat).write_rows(stream, segments, types)
 
 
-def record_form(file: str, table: Table, own_ids: bool = True, errors: bool = False) -> RecordForm | TableForm:
+def record_form(
+    file: str, table: Table, own_ids: bool = True, errors: bool = False
+) -> RecordForm | TableForm | LineForm:
     """Choose the form of records by the ending of a file's name; Markdown has the table that is printed."""
+    if ending_of(file) == TEXT_LINES and table.line_of is not None:
+        return LineForm(table.line_of)
     if holds_records(file):
         return RecordForm(file)
     return TableForm(file, table if ending_of(file) == ".md" else table.in_files, own_ids, errors)

@@ -15,7 +15,7 @@ import numpy as np
 
 from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError
-from bertcli.files.texts import Item, Text
+from bertcli.files.texts import Failure, Item, Text
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.parts.label_schemes import OUTSIDE, LabelSet, Tag
 from bertcli.tasks.parts.legal_path import legal_path
@@ -118,8 +118,11 @@ class _Tag(RecordTask):
                 hidden = of_text if by_piece else [entity for of_window in of_windows for entity in of_window]
                 spans = word_spans(words, item.tokens.offsets)
                 found = [_found(entity) for entity in hidden if entity.tag.is_entity]
-                record["redacted"] = self.redaction.of(item.text.text, found, spans)
+                record = self.redaction.applied(record, item, found, spans)
             yield record
+
+    def failed(self, failure: Failure) -> Record:
+        return failure.record() if self.redaction is None else self.redaction.failed(failure)
 
     def _pieces(
         self, text: str, window: Tokens, words: Sequence[int | None], probabilities: Numbers

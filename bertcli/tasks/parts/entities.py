@@ -10,7 +10,7 @@ from functools import cached_property
 
 from bertcli.engine.packing import Packed, Sentence
 from bertcli.errors import BertcliError
-from bertcli.files.texts import Item, Text
+from bertcli.files.texts import Failure, Item, Text
 from bertcli.kinds.entities import EntityFinder, FinderOptions, LabelledSpan
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.module import parameters
@@ -121,8 +121,11 @@ class EntitiesTask(RecordTask):
             record = {"index": item.index, "text": text, "truncated": is_cut, "entities": entities}
             if self.redaction is not None:
                 hidden = (Found(*entity) for entity in labelled)
-                record["redacted"] = self.redaction.of(text, hidden, self.finder.words(text, tokens))
+                record = self.redaction.applied(record, item, hidden, self.finder.words(text, tokens))
             yield record
+
+    def failed(self, failure: Failure) -> Record:
+        return failure.record() if self.redaction is None else self.redaction.failed(failure)
 
     def windows(self, item: Item) -> Sequence[Sentence]:
         """Split a text into windows; none for a text without words."""

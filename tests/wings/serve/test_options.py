@@ -171,7 +171,7 @@ PARAMETERS: dict[str, dict[str, Any | tuple[Parameters, Any]]] = {
         "max_length": 6, "stride": ({"max_length": 7}, 0), "aggregation": "none", "decode": "legal",
         "ignore": ["MISC"], "redact": True,
         "redact_with": ({"redact": True}, "X"), "only": ({"redact": True}, ["LOC"]),
-        "threshold": ({"redact": True}, 0.9),
+        "threshold": ({"redact": True}, 0.9), "keep_text": ({"redact": True}, True),
     },
     "/answer": {
         "max_length": ({"top_k": 9}, 12), "stride": ({"max_length": 12, "top_k": 9}, 0), "top_k": 2,
