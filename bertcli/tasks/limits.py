@@ -2,14 +2,16 @@
 
 What multiplies is multiplied: texts by candidates and the template around them, masks by words, tokens by widths. Of a
 text alone a task counts what it computes (`Task.cost`) and what it answers (`Task.predictions`). The shell and Python
-have no bounds.
+have no bounds; a server's are in wings/serve/service.py, an assistant's in wings/agents/tools.py.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError
+from bertcli.files.read.line_reader import unpacked_size
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Item, Text
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 # Options that are lists, also as a text with commas.
 LISTS = ("candidates", "targets", "choices", "labels")
+# Of a vector, in float32.
+BYTES_OF_A_NUMBER = 4
 # Characters that take as long to tokenize as a small model takes to compute one token.
 CHARACTERS_OF_COST = 32
 
@@ -39,6 +43,8 @@ class DoorLimits:
     in_options   characters of all options, each alternative with the template around it
     tokens       computed
     predictions  in the answer; a long one counts as several
+    vectors      bytes of the token vectors that are held to compare texts by
+    files        bytes of the files that are read, unpacked
     """
 
     texts: int | None = None
@@ -47,6 +53,8 @@ class DoorLimits:
     in_options: int | None = None
     tokens: int | None = None
     predictions: int | None = None
+    vectors: int | None = None
+    files: int | None = None
 
 
 NO_LIMITS = DoorLimits()
@@ -60,7 +68,7 @@ def over(size: int, most: int | None) -> bool:
 def check_texts(texts: Sequence["Text"], limits: DoorLimits) -> None:
     """Refuse too many texts, and texts that take too much memory to tokenize. Errors: TooMuch."""
     if over(len(texts), limits.texts):
-        raise TooMuch(f"There are {len(texts):,} texts, more than {limits.texts:,}: send fewer at once.", "too_many")
+        raise too_many_texts(len(texts), limits.texts)
     for index, text in enumerate(texts):
         for side in (text.text, text.pair or ""):
             if over(len(side), limits.characters):
@@ -96,14 +104,62 @@ def check_options(options: Mapping[str, Any], texts: Sequence["Text"], limits: D
     return of_options
 
 
-def check_items(task: "Task[Any]", items: Iterable["Item"], limits: DoorLimits) -> None:
-    """Refuse tokenized texts that cost more than a request may, or answer more. Errors: TooMuch."""
-    tokens = predictions = 0
-    for item in items:
-        tokens += task.cost(item)
-        predictions += task.predictions(item)
-        check_tokens(tokens, limits)
-        check_predictions(predictions, limits)
+class Cost:
+    """What a request computes and answers, counted while its texts are tokenized.
+
+    Errors: TooMuch, as soon as it is more than the bounds of its door.
+    """
+
+    def __init__(self, limits: DoorLimits) -> None:
+        self.limits = limits
+        self.tokens = self.predictions = self.vectors = 0
+
+    def add(self, task: "Task[Any]", items: Iterable["Item"], *, held: bool = False) -> list[int]:
+        """Count items, and return the tokens that are computed for each.
+
+        held: their token vectors are not answered, but held to compare texts by.
+        """
+        costs: list[int] = []
+        for item in items:
+            costs.append(task.cost(item))
+            self.tokens += costs[-1]
+            check_tokens(self.tokens, self.limits)
+            if held:
+                self._hold(task, item)
+            else:
+                self.answer(task.predictions(item))
+        return costs
+
+    def answer(self, predictions: int) -> None:
+        """Count predictions of the answer."""
+        self.predictions += predictions
+        if over(self.predictions, self.limits.predictions):
+            why = f"The answer would have at least {self.predictions:,} predictions, more than"
+            raise TooMuch(f"{why} {self.limits.predictions:,}: ask for fewer.", "too_many_predictions")
+
+    def _hold(self, task: Any, item: "Item") -> None:
+        self.vectors += len(item.tokens.ids) * task.width * BYTES_OF_A_NUMBER
+        if over(self.vectors, self.limits.vectors):
+            why = f"The token vectors would take {self.vectors:,} bytes, more than {self.limits.vectors:,}"
+            raise TooMuch(f"{why}: send fewer or shorter documents.", "too_many_predictions")
+
+
+def check_files(files: Iterable[str], limits: DoorLimits) -> None:
+    """Refuse files that are too large together, unpacked. Errors: TooMuch; BertcliError for one that is missing."""
+    if limits.files is None:
+        return
+    size = 0
+    for file in files:
+        check_wanted()
+        size += unpacked_size(file, limits.files - size)
+        if size > limits.files:
+            why = f"These files have more than {limits.files:,} bytes, unpacked"
+            raise TooMuch(f"{why}: name fewer.", "too_large")
+
+
+def too_many_texts(count: int, most: int | None) -> TooMuch:
+    """Make the error for more texts than a request may have."""
+    return TooMuch(f"There are {count:,} texts, more than {most:,}: send fewer at once.", "too_many")
 
 
 def check_tokens(tokens: int, limits: DoorLimits) -> None:
@@ -111,13 +167,6 @@ def check_tokens(tokens: int, limits: DoorLimits) -> None:
     if over(tokens, limits.tokens):
         why = f"The request takes at least {tokens:,} tokens to compute, more than {limits.tokens:,}"
         raise TooMuch(f"{why}: send fewer or shorter texts.", "too_many_tokens")
-
-
-def check_predictions(count: int, limits: DoorLimits) -> None:
-    """Refuse more predictions than an answer may have. Errors: TooMuch."""
-    if over(count, limits.predictions):
-        why = f"The answer would have at least {count:,} predictions, more than {limits.predictions:,}"
-        raise TooMuch(f"{why}: ask for fewer.", "too_many_predictions")
 
 
 def names_in(value: Any) -> list[str]:

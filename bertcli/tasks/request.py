@@ -9,12 +9,13 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from bertcli.tasks.limits import NO_LIMITS, DoorLimits, check_items, check_options, check_texts
+from bertcli.engine.pauses import check_wanted
+from bertcli.files.texts import Texts
+from bertcli.tasks.limits import NO_LIMITS, Cost, DoorLimits, check_options, check_texts
 from bertcli.tasks.options import ReadOptions
 from bertcli.tasks.registry import TaskSpec, compute
 
 if TYPE_CHECKING:
-    from bertcli.files.texts import Texts
     from bertcli.loaded_model import LoadedModel
     from bertcli.tasks.running.task import Task
 
@@ -30,7 +31,7 @@ class Request:
 
     spec: TaskSpec
     options: ReadOptions
-    texts: "Texts"
+    texts: Texts
     open: Callable[[], "LoadedModel"]
     limits: DoorLimits = NO_LIMITS
 
@@ -47,7 +48,7 @@ def begin(request: Request) -> "Task[Any]":
     model = request.open()
     task = compute(request.spec).plan(model, request.options)
     if texts:
-        check_items(task, task.window(texts, 0).items, limits)
+        _count(task, Texts(texts, at_hand=True, count=len(texts)), Cost(limits))
     return task
 
 
@@ -59,6 +60,17 @@ def run(request: Request) -> Generator[Any, None, None]:
     if request.limits is not NO_LIMITS:
         request = replace(request, texts=request.texts.in_memory())
     return results(begin(request), request.texts)
+
+
+def _count(task: "Task[Any]", texts: Texts, cost: Cost) -> None:
+    """Count what texts cost, group by group: a tokenizer takes hundreds of bytes a character. Errors: TooMuch."""
+    from bertcli.tasks.running.batches import BATCH_TOKENS
+
+    first = 0
+    for group in texts.grouped(BATCH_TOKENS, task.batches_per_window):
+        check_wanted()
+        cost.add(task, task.window(group, first).items)
+        first += len(group)
 
 
 def given(options: ReadOptions) -> dict[str, Any]:

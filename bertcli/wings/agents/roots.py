@@ -7,11 +7,10 @@ from pathlib import Path
 
 from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, quoted
-from bertcli.files.read.line_reader import unpacked_size
 from bertcli.files.read.passages import ENDINGS, with_texts
+from bertcli.tasks.limits import NO_LIMITS, DoorLimits, check_files
 
 MOST_FILES = 10_000
-MOST_BYTES = 64_000_000  # of all files of a search together, unpacked
 MOST_NAMES = 200_000  # below a folder that are looked at
 
 
@@ -27,7 +26,7 @@ class Roots:
             if not folder.is_dir():
                 raise BertcliError(f"There is no folder {quoted(name)} (--root).")
 
-    def files(self, patterns: Sequence[str]) -> list[str]:
+    def files(self, patterns: Sequence[str], limits: DoorLimits = NO_LIMITS) -> list[str]:
         """List the files that names or patterns, such as "docs/**/*.md", name below a folder, without links.
 
         A folder stands for all files in it that search can read, without hidden ones; of several files, those whose
@@ -45,12 +44,7 @@ class Roots:
                 of_several |= dict.fromkeys(map(str, matched))
             if len(names) > MOST_FILES:
                 raise BertcliError(f"{quoted(pattern)} names more than {MOST_FILES:,} files: name fewer.")
-        size = 0
-        for name in names:
-            check_wanted()
-            size += unpacked_size(name, MOST_BYTES - size)
-            if size > MOST_BYTES:
-                raise BertcliError(f"These files have more than {MOST_BYTES:,} bytes, unpacked: name fewer.")
+        check_files(names, limits)
         # Only now, since it reads a row of each.
         left_out = of_several.keys() - with_texts([*of_several])
         return [name for name in names if name not in left_out]

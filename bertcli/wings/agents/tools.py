@@ -10,6 +10,7 @@ from importlib import import_module
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
+import numpy as np
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
@@ -17,13 +18,27 @@ from jsonschema.validators import extend
 from bertcli import extensions
 from bertcli.errors import BertcliError
 from bertcli.extensions import CommandParts
+from bertcli.files.texts import from_values
 from bertcli.model import Model
+from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.limits import DoorLimits, over, too_many_texts
 from bertcli.tasks.options import declared, help_of, types_of
 from bertcli.tasks.registry import TaskSpec, compute, spec
+from bertcli.tasks.request import Request, run
 from bertcli.wings.agents.roots import Roots
 
-MOST_TEXTS = 2048
 MOST_CHARACTERS = 1_000_000  # of all arguments of a call together
+LIMITS = DoorLimits(
+    texts=2048,
+    characters=MOST_CHARACTERS,
+    entries=1000,
+    in_options=250_000,
+    tokens=1_048_576,
+    predictions=100_000,
+    vectors=256 << 20,
+    files=64_000_000,
+)
+MOST_COMPARED = 200  # texts, each with each
 MOST_SAID = 300  # characters of what is wrong with an argument
 Schema = dict[str, Any]
 Arguments = Mapping[str, Any]
@@ -31,7 +46,7 @@ TEXTS: Schema = {
     "type": "array",
     "items": {"type": "string"},
     "minItems": 1,
-    "maxItems": MOST_TEXTS,
+    "maxItems": LIMITS.texts,
     "description": "The texts.",
 }
 # JSON Schema takes 1.0 for a whole number; options and the server do not.
@@ -67,6 +82,9 @@ class Tool:
         characters = sum(map(_characters, arguments.values()))
         if characters > MOST_CHARACTERS:
             raise BertcliError(f"The arguments have {characters:,} characters, more than {MOST_CHARACTERS:,}.")
+        texts = arguments.get("texts")
+        if isinstance(texts, list) and over(len(texts), LIMITS.texts):
+            raise too_many_texts(len(texts), LIMITS.texts)
         wrong = best_match(Validator(self.schema).iter_errors(dict(arguments)))
         if wrong is not None:
             place = "".join(f"[{part}]" if isinstance(part, int) else str(part) for part in wrong.path)
@@ -129,7 +147,7 @@ def tools(models: AvailableModels, roots: Roots) -> list[Tool]:
         Tool(
             "similarity",
             "Compare texts: the cosine similarity of every pair, -1 to 1.",
-            {"texts": {**TEXTS, "maxItems": 200}},
+            {"texts": {**TEXTS, "maxItems": MOST_COMPARED}},
             ("texts",),
             lambda arguments: _similarity(models, arguments["texts"]),
         ),
@@ -167,14 +185,14 @@ def _of_task(
     assert task is not None
     arguments: Schema = {"texts": TEXTS, **_offered(task_name, declared(task.options))}
 
-    def run(given: Arguments) -> Any:
+    def records(given: Arguments) -> Any:
         chosen = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
         texts = chosen.pop("texts")
-        options = task.options(**chosen, **(fixed or {}))
-        model = models.for_task(task, options)
-        return getattr(model, task.module)(list(texts), **chosen, **(fixed or {}))
+        options: Any = task.options(**chosen, **(fixed or {}))
+        asked = Request(task, options, from_values(texts), lambda: models.for_task(task, options), LIMITS)
+        return [record for block in run(asked) for record in block.records()]
 
-    return Tool(name, description, arguments, ("texts",), run)
+    return Tool(name, description, arguments, ("texts",), records)
 
 
 def _search(models: AvailableModels, roots: Roots) -> Tool:
@@ -196,7 +214,9 @@ def _search(models: AvailableModels, roots: Roots) -> Tool:
         assert encode is not None
         chosen = {"top_k": 5, **{name: given[name] for name in OFFERED["search"] if name in given}}
         try:
-            names = [glob.escape(name) if glob.has_magic(name) else name for name in roots.files(given["files"])]
+            names = [
+                glob.escape(name) if glob.has_magic(name) else name for name in roots.files(given["files"], LIMITS)
+            ]
             model = models.for_task(encode, encode.options())
             hits = extensions.exported("search_files")(given["query"], names, model=model, **chosen)
         except BertcliError as error:
@@ -211,9 +231,10 @@ def _similarity(models: AvailableModels, texts: Sequence[str]) -> Any:
     """Return {texts, cosine: [text, text]}."""
     task = spec("encode")
     assert task is not None
-    model = models.for_task(task, task.options())
-    vectors = model.encode(list(texts), normalize=True)
-    return {"texts": list(texts), "cosine": (vectors @ vectors.T).tolist()}
+    options = EncodeOptions(normalize=True)
+    asked = Request(task, options, from_values(texts), lambda: models.for_task(task, options), LIMITS)
+    vectors = np.concatenate([block.vectors for block in run(asked)])
+    return {"texts": list(texts), "cosine": np.clip(vectors @ vectors.T, -1, 1).tolist()}
 
 
 def _params(variant: str) -> Any:

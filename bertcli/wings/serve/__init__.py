@@ -6,7 +6,7 @@ app                   the application: key, body, timeout, errors, log
 host_and_origin       who may ask: the headers Host and Origin
 routes                the table of routes; their functions are in `api/`, a file for each API
 requests              JSON, pydantic models, refusals
-exchange              one request: what it may cost, its tokens, its place in the stream
+exchange              one request: its tokens, its place in the stream
 stream                batches in order of arrival, and the thread that computes them
 embedding             fields and answers of the routes for vectors
 ranking               fields and scores of the routes for rankings

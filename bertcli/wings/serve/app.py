@@ -22,6 +22,7 @@ from starlette.types import Scope
 
 from bertcli.engine.pauses import Abandoned
 from bertcli.errors import BertcliError, damaged, number_of, quoted
+from bertcli.tasks.limits import TooMuch
 from bertcli.wings.serve.answers import CHUNK, Answer, LongResponse, written
 from bertcli.wings.serve.connections import Connections, most_connections
 from bertcli.wings.serve.exchange import Exchange, busy
@@ -262,6 +263,8 @@ class Server(Service):
         match error:
             case Refusal():
                 return error
+            case TooMuch():
+                return Refusal(422, str(error), code=error.code)
             case BertcliError() if str(damaged()) in str(error):
                 return Refusal(500, self._without_paths(str(error)), code="not_finite")
             case BertcliError():

@@ -1,7 +1,10 @@
-"""Exchange: one request, its limits, tokens, values from the stream, and the counts of its answer."""
+"""Exchange: one request, its tokens, values from the stream, and the counts of its answer.
+
+Not here: what a request may cost (`tasks/limits.py`; the bounds are in service.py).
+"""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,15 +18,14 @@ from typing_extensions import TypedDict
 from bertcli.engine.pauses import Abandoned, pausing
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
+from bertcli.tasks.limits import LISTS, Cost, check_options, check_texts, over, too_many_texts
 from bertcli.tasks.options import WindowOptions
 from bertcli.tasks.running.task import Task
 from bertcli.wings.serve.answers import Answer
 from bertcli.wings.serve.requests import (
     LONG_BODY,
-    MOST_CHARACTERS,
     Refusal,
     TruncatingRequest,
-    too_many_texts,
     validate,
 )
 from bertcli.wings.serve.routes import Route, places_of_options
@@ -32,8 +34,6 @@ from bertcli.wings.serve.service import Service
 from bertcli.wings.serve.stream import SHARE_OF_TIME, Busy, QueuedTask, TooLarge, Value
 
 T = TypeVar("T")
-# Characters that take as long to tokenize as a small model takes to compute one token.
-CHARACTERS_OF_COST = 32
 # Characters that are tokenized at a time: this bounds the tokenizer's memory.
 CHARACTERS_TOGETHER = 250_000
 # Share of the timeout that tokenizing must have taken before its total time is estimated from it.
@@ -42,10 +42,6 @@ TELLING_SHARE = 0.05
 FEW_TOKENS = 1024
 # Characters that take about as long to tokenize, whatever a text is cut to.
 FEW_CHARACTERS = 4096
-# Of a vector, in float32.
-BYTES_OF_A_NUMBER = 4
-# Options that are lists, also as a text with commas.
-LISTS = ("candidates", "targets", "choices", "labels")
 
 
 class Usage(TypedDict):
@@ -59,8 +55,8 @@ class Usage(TypedDict):
 class Exchange:
     """One request, and the model that answers it. A route's function gets it as its first argument.
 
-    cuts: the texts that were cut. texts, tokens, predictions: counts of what was computed. over: it has been answered,
-    or its client has left, so that nothing more is computed for it.
+    cuts: the texts that were cut. texts, tokens: counts of what was computed. cost: what it costs, and may cost.
+    over: it has been answered, or its client has left, so that nothing more is computed for it.
     """
 
     service: Service
@@ -71,13 +67,15 @@ class Exchange:
     cuts: list[dict[str, int]] = field(default_factory=list)
     texts: int = 0
     tokens: int = 0
-    predictions: int = 0
-    vector_bytes: int = 0  # of the token vectors that a ranking by late interaction holds
+    cost: Cost = field(init=False)
     bytes_held: int = 0  # of the body
     begun: float = field(default_factory=monotonic)
     over: bool = False
     _call: QueuedTask | None = None  # what the stream computes for it
     _kept: list[Any] = field(default_factory=list)  # values that `end` frees
+
+    def __post_init__(self) -> None:
+        self.cost = Cost(self.service.limits.door)
 
     @property
     def usage(self) -> Usage:
@@ -87,7 +85,7 @@ class Exchange:
     async def answer(self, route: Route, body: dict[str, Any], *, short: bool = True) -> Answer:
         """Call a route's function with a request's body, read in a thread unless it is short. Errors: Refusal."""
         assert route.request is not None
-        most, options = self.service.limits.max_inputs, places_of_options(route)
+        most, options = self.cost.limits.texts or 0, places_of_options(route)
         request = await self.in_thread(validate, route.request, body, most, options, unless=short)
         self.keep(request)
         self.served, self.use = self.service.choose(route.uses, request.model)
@@ -123,7 +121,7 @@ class Exchange:
     @property
     def is_short(self) -> bool:
         """True if writing the answer takes less than a millisecond, so that the event loop may do it."""
-        return self.tokens + self.predictions <= FEW_TOKENS
+        return self.tokens + self.cost.predictions <= FEW_TOKENS
 
     async def values(
         self,
@@ -140,13 +138,16 @@ class Exchange:
 
         length: cut texts to this many tokens; -1: to the most that the model reads. reported: list the texts that were
         cut in the answer. ids: token ids without special tokens, one list a text; the texts are then empty.
-        Errors: Refusal for too many texts, a full queue, a text that cannot be used; BertcliError for damaged weights.
+        Errors: TooMuch; Refusal for a full queue, a text that cannot be used; BertcliError for damaged weights.
         """
         service, limits = self.service, self.service.limits
         self.listed(texts)
         options.setdefault("max_length", None if length == -1 else length)
         given = {name: value for name, value in options.items() if value is not None}
-        is_short = self._check_sizes(texts, given)
+        check_texts(texts, self.cost.limits)
+        of_options = check_options(given, texts, self.cost.limits)
+        has_lists = any(name in LISTS or isinstance(value, tuple) for name, value in given.items())
+        is_short = not has_lists and of_options + sum(map(_length, texts)) <= FEW_CHARACTERS
         if length is not None:
             may_cut = True
         elif request.truncate is not None:
@@ -181,12 +182,12 @@ class Exchange:
             leaving.cancel()
 
     def listed(self, value: Any) -> list[Any]:
-        """Make a list of an input, or of several. Errors: Refusal for none, or too many."""
+        """Make a list of an input, or of several. Errors: Refusal for none; TooMuch."""
         if value == []:
             raise Refusal(400, "The input is empty: send at least one text.", code="empty")
         values: list[Any] = value if isinstance(value, list) else [value]
-        most = self.service.limits.max_inputs
-        if len(values) > most:
+        most = self.cost.limits.texts
+        if over(len(values), most):
             raise too_many_texts(len(values), most)
         return values
 
@@ -214,56 +215,10 @@ class Exchange:
             return estimate
         return min(estimate, len(texts) * self.served.model.config.max_tokens)
 
-    def _check_sizes(self, texts: Sequence[Text], options: Mapping[str, Any]) -> bool:
-        """Refuse what would cost too much, before anything is tokenized; True if the event loop may tokenize it.
-
-        Errors: Refusal.
-        """
-        limits = self.service.limits
-        lists = {name: _names(value) for name, value in options.items() if name in LISTS or isinstance(value, tuple)}
-        for name, entries in lists.items():
-            if len(entries) > limits.max_candidates:
-                why = f"{name} has {len(entries):,} entries, more than {limits.max_candidates:,}: send fewer."
-                raise Refusal(422, why, code="too_many_candidates")
-        sides: list[str] = []
-        for text in texts:
-            sides += (text.text, text.pair or "")
-        self.check_texts(sides, sides=2)
-        alternatives = lists.get("candidates", lists.get("choices", ()))
-        # Each alternative is put into the template, in each of its places.
-        template = str(options.get("template", ""))
-        places = max(1, template.count("{}"))
-        of_alternatives = sum(len(template) + places * len(entry) for entry in alternatives)
-        of_options = of_alternatives
-        for name, value in options.items():
-            parts = lists.get(name, (value,))
-            of_options += sum(len(part) for part in parts if isinstance(part, str))
-        if of_options > CHARACTERS_TOGETHER:
-            why = f"The parameters have {of_options:,} characters, more than {CHARACTERS_TOGETHER:,}"
-            raise Refusal(422, f"{why}: shorten them.", code="too_many_tokens")
-        of_texts = sum(map(_length, texts))
-        characters = max(1, len(alternatives)) * of_texts + len(texts) * of_alternatives
-        self._check_tokens(characters // CHARACTERS_OF_COST)
-        return not lists and of_texts + of_options <= FEW_CHARACTERS
-
-    def check_texts(self, texts: Sequence[str], sides: int = 1) -> None:
-        """Refuse texts that take too much memory to tokenize. Errors: Refusal.
-
-        sides: how many consecutive ones are the sides of one text.
-        """
-        for number, text in enumerate(texts):
-            if len(text) > MOST_CHARACTERS:
-                index = number // sides
-                why = (
-                    f"The text at index {index} has {len(text):,} characters, more than {MOST_CHARACTERS:,}: split it."
-                )
-                raise Refusal(422, why, code="too_long")
-
     def _tokenized(self, task: Task[Any], texts: Sequence[Text]) -> tuple[list[Item], list[int]]:
         """Tokenize texts, and return their items and costs; CHARACTERS_TOGETHER characters are tokenized at a time.
 
-        Errors: Abandoned if nobody waits any more; TooLarge if it takes too long; Refusal for too many tokens, and for
-        too large an answer.
+        Errors: Abandoned if nobody waits any more; TooLarge if it takes too long; TooMuch.
         """
         items: list[Item] = []
         costs: list[int] = []
@@ -281,45 +236,13 @@ class Exchange:
                 if item.tokens.lost > len(item.tokens.ids):
                     item.tokens = item.tokens.without_lost()
             items += of_group
-            costs += self._costs(task, of_group, sum(costs))
+            costs += self._costs(task, of_group)
         return items, costs
 
-    def _costs(self, task: Task[Any], items: Sequence[Item], before: int = 0) -> list[int]:
-        """The tokens computed for each item. before: those computed for other items.
-
-        Errors: Refusal for too many, and for too large an answer.
-        """
-        costs = [*map(task.cost, items)]
-        self._check_tokens(before + sum(costs))
-        if self.use == "late":
-            # A ranking by late interaction has token vectors in memory, but not in its answer.
-            self._count_vectors(task, items)
-        else:
-            self.count_predictions(sum(map(task.predictions, items)))
-        return costs
-
-    def _count_vectors(self, task: Any, items: Sequence[Item]) -> None:
-        """Count the memory of the items' token vectors. Errors: Refusal for more than a request may have."""
-        tokens = sum(len(item.tokens.ids) for item in items)
-        self.vector_bytes += tokens * task.width * BYTES_OF_A_NUMBER
-        most = self.service.limits.max_vector_bytes
-        if self.vector_bytes > most:
-            why = f"The token vectors would take {self.vector_bytes:,} bytes, more than {most:,}"
-            raise Refusal(422, f"{why}: send fewer or shorter documents.", code="too_many_predictions")
-
-    def count_predictions(self, count: int) -> None:
-        """Count predictions of the answer. Errors: Refusal for more than it may have."""
-        self.predictions += count
-        most = self.service.limits.max_predictions
-        if self.predictions > most:
-            why = f"The answer would have at least {self.predictions:,} predictions, more than {most:,}"
-            raise Refusal(422, f"{why}: ask for fewer.", code="too_many_predictions")
-
-    def _check_tokens(self, tokens: int) -> None:
-        most = self.service.limits.max_request_tokens
-        if tokens > most:
-            why = f"The request takes at least {tokens:,} tokens to compute, more than {most:,}"
-            raise Refusal(422, f"{why}: send fewer or shorter texts.", code="too_many_tokens")
+    def _costs(self, task: Task[Any], items: Sequence[Item]) -> list[int]:
+        """Count the items, and return the tokens computed for each. Errors: TooMuch."""
+        # A ranking by late interaction has token vectors in memory, but not in its answer.
+        return self.cost.add(task, items, held=self.use == "late")
 
     def _admit(self, tokens: int) -> None:
         """Refuse a request with more tokens than the queue has room for. Errors: Refusal."""
@@ -405,8 +328,3 @@ def busy(seconds: float) -> Refusal:
     whole = max(1, ceil(seconds))
     why = f"Too many requests are waiting to answer this one in time: try again in {number_of(whole, 'second')}."
     return Refusal(429, why, code="overloaded", retry_after=whole)
-
-
-def _names(names: str | Sequence[str]) -> Sequence[str]:
-    """Make a list of names, which may be one text with commas."""
-    return names.split(",") if isinstance(names, str) else names

@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from bertcli.errors import nearest, quoted
+from bertcli.tasks.limits import too_many_texts
 
 R = TypeVar("R", bound="JsonObject")
 T = TypeVar("T")
@@ -142,7 +143,7 @@ def validate(
             continue
         # The ids of one text are limited as its tokens are.
         if not isinstance(values[0], int):
-            raise too_many_texts(len(values), most_inputs, name)
+            raise Refusal(422, str(too_many_texts(len(values), most_inputs)), name, "too_many")
     _refuse_unheeded(cls, body, options)
     try:
         return cls.model_validate(body)
@@ -179,12 +180,6 @@ def _refuse_unheeded(cls: type[JsonObject], body: Mapping[str, Any], options: Ma
             shown = name[:LONGEST_NAME]
             why = f"parameters.{shown} is no option of this route. {nearest(shown, sorted(in_parameters))}"
             raise Refusal(422, why, f"parameters.{shown}", "unknown_field")
-
-
-def too_many_texts(count: int, most: int, param: str | None = None) -> Refusal:
-    """The refusal of a request with too many texts."""
-    why = f"There are {count:,} texts, more than {most:,}: send fewer at once."
-    return Refusal(422, why, param, "too_many")
 
 
 def _refusal(cls: type[JsonObject], body: Mapping[str, Any], error: ValidationError) -> Refusal:

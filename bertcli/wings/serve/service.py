@@ -12,8 +12,9 @@ from typing import Any, Literal, TypeVar
 
 from bertcli.errors import LONGEST_COMPARED, quoted
 from bertcli.report.terminal import visible
+from bertcli.tasks.limits import DoorLimits
 from bertcli.wings.serve.metrics import Metrics
-from bertcli.wings.serve.requests import Refusal
+from bertcli.wings.serve.requests import MOST_CHARACTERS, Refusal
 from bertcli.wings.serve.routes import paths_for
 from bertcli.wings.serve.served_model import Served
 from bertcli.wings.serve.stream import Stream
@@ -33,9 +34,23 @@ BODIES_HELD = 32
 SECONDS_TO_END = 0.3
 
 
+OF_A_REQUEST = DoorLimits(
+    texts=2048,
+    characters=MOST_CHARACTERS,
+    entries=1000,
+    in_options=250_000,
+    tokens=1_048_576,
+    predictions=100_000,
+    vectors=256 << 20,
+)
+
+
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a server: sizes, times, keys, hosts and origins. The command sets the first ones."""
+    """The limits of a server: times, keys, hosts and origins, and the bounds of a request (`door`).
+
+    The command sets the first ones.
+    """
 
     truncation: Literal["auto", "error"] = "auto"
     api_key: str | None = None
@@ -45,15 +60,11 @@ class Limits:
     quiet: bool = False  # no line in the log for every request
     batch_tokens: int = 1536
     # The command has no options for these; tests set them.
-    max_inputs: int = 2048  # texts of a request
+    door: DoorLimits = OF_A_REQUEST
     timeout: float = 60  # seconds for a request
     drain: float = 30  # seconds to finish accepted requests after SIGTERM
     max_body: int = 8  # MB
     max_queue_tokens: int = 262144
-    max_candidates: int = 1000  # entries of an option that is a list: candidates, targets, labels
-    max_predictions: int = 100_000  # of a request
-    max_request_tokens: int = 1_048_576
-    max_vector_bytes: int = 256 << 20  # of token vectors that a ranking by late interaction holds
 
 
 class Held:

@@ -18,6 +18,7 @@ from helpers.terminal import bertcli  # noqa: E402
 from mcp.client.stdio import stdio_client  # noqa: E402
 
 from bertcli.errors import BertcliError  # noqa: E402
+from bertcli.tasks.limits import DoorLimits  # noqa: E402
 from bertcli.wings.agents import roots  # noqa: E402
 from bertcli.wings.agents.roots import Roots  # noqa: E402
 
@@ -119,6 +120,10 @@ def test_mcp_refuses_what_is_not_allowed_and_lives_on(root: Path) -> None:
         ("classify", {"texts": ["a"], "stop": 1}, "'stop' was unexpected"),
         ("fill_mask", {"texts": ["no mask"]}, "mask"),
         ("redact", {"texts": ["Ann"]}, "No model for tag"),
+        ("fill_mask", {"texts": ["[MASK] " * 120], "top_k": 8192}, "983,040 predictions, more than 100,000: ask for"),
+        ("fill_mask", {"texts": ["[MASK]"], "targets": ["a"] * 1001}, "targets has 1,001 entries, more than 1,000"),
+        ("keywords", {"texts": ["a"] * 2049}, "There are 2,049 texts, more than 2,048: send fewer at once."),
+        ("keywords", {"texts": [" ".join(map(str, range(120_000)))], "ngrams": [1, 10]}, "more than 1,048,576: send"),
         ("nothing", {}, "There is no tool"),
     ]
 
@@ -157,20 +162,18 @@ def test_mcp_bounds_the_files_of_a_search(root: Path, monkeypatch: pytest.Monkey
     with pytest.raises(BertcliError, match="names more than 1 files"):
         known.files(["**/*"])
     monkeypatch.setattr(roots, "MOST_FILES", 3)
-    monkeypatch.setattr(roots, "MOST_BYTES", 50)
     with pytest.raises(BertcliError, match="more than 50 bytes, unpacked: name fewer"):
-        known.files(["**/*"])
+        known.files(["**/*"], DoorLimits(files=50))
 
 
-def test_mcp_counts_what_a_gzip_unpacks_to(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mcp_counts_what_a_gzip_unpacks_to(root: Path) -> None:
     packed = root / "packed.txt.gz"
     packed.write_bytes(gzip.compress(b"Tea.\n" * 100_000) + gzip.compress(b"Tea.\n" * 100_000))
     assert packed.stat().st_size < 10_000
     known = Roots([str(root)])
-    assert known.files(["packed.txt.gz"]) == [str(packed)]
-    monkeypatch.setattr(roots, "MOST_BYTES", 900_000)
+    assert known.files(["packed.txt.gz"], DoorLimits(files=1_000_000)) == [str(packed)]
     with pytest.raises(BertcliError, match="more than 900,000 bytes, unpacked"):
-        known.files(["packed.txt.gz"])
+        known.files(["packed.txt.gz"], DoorLimits(files=900_000))
 
 
 def test_mcp_passes_over_hidden_names_unless_they_are_named(root: Path) -> None:

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,7 +18,7 @@ from reference import task_cases as cases
 import bertcli
 from bertcli.folder.hub import sample
 from bertcli.model import Model
-from bertcli.wings.serve.service import Limits
+from bertcli.wings.serve.service import OF_A_REQUEST, Limits
 
 
 @pytest.fixture(scope="module")
@@ -223,9 +224,8 @@ def several(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
     ]
     names.append(write_gliner(tmp_path_factory.mktemp("several") / "gliner"))
     names.append(write_late(tmp_path_factory.mktemp("several") / "late", "modules fixed"))
-    limits = Limits(
-        quiet=True, max_candidates=10, max_predictions=500, max_request_tokens=20_000, max_vector_bytes=10_000
-    )
+    door = replace(OF_A_REQUEST, entries=10, predictions=500, tokens=20_000, vectors=10_000)
+    limits = Limits(quiet=True, door=door)
     with serving([bertcli.load(name) for name in names], limits) as server:
         yield server
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,7 +34,7 @@ from bertcli.tasks.compute.encode import Block, EncodeTask
 from bertcli.tasks.running.task import Task, Window
 from bertcli.wings.serve import stream
 from bertcli.wings.serve.routes import ROUTES
-from bertcli.wings.serve.service import Limits
+from bertcli.wings.serve.service import OF_A_REQUEST, Limits
 
 LONG = "the dog ran home and " * 200
 
@@ -317,7 +318,9 @@ def test_texts_that_take_too_long_to_tokenize_are_refused_as_soon_as_that_is_see
 
 def test_tokenizing_ends_with_its_request(sentence: Model) -> None:
     """After a 504 no thread goes on."""
-    with serving([sentence], Limits(quiet=True, timeout=0.05, max_predictions=10**9)) as running:
+    with serving(
+        [sentence], Limits(quiet=True, timeout=0.05, door=replace(OF_A_REQUEST, predictions=10**9))
+    ) as running:
         assert running.ask("/tokenize", {"inputs": ["a b " * 25_000] * 60}).status == 504
         end = time.monotonic() + 3  # all of them take three times as long
         while running.server._in_pool and time.monotonic() < end:

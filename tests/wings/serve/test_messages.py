@@ -2,20 +2,21 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from helpers.served import Running, serving
 
 import bertcli
-from bertcli.wings.serve.service import Limits
+from bertcli.wings.serve.service import OF_A_REQUEST, Limits
 
 LONG_NAME = "/" + "x" * 500
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    limits = Limits(quiet=True, max_inputs=2, max_candidates=2, max_request_tokens=600, max_predictions=50)
+    limits = Limits(quiet=True, door=replace(OF_A_REQUEST, texts=2, entries=2, tokens=600, predictions=50))
     models = [bertcli.load("bert-mini-sentence"), bertcli.load("bert-mini-mlm")]
     with serving(models, limits) as server:
         yield server

@@ -11,7 +11,9 @@ from typing_extensions import TypedDict
 
 from bertcli.analysis.trace.page import PageOptions, page_of_text
 from bertcli.errors import nearest, quoted
+from bertcli.files.texts import Text
 from bertcli.report.page import Markup, page
+from bertcli.tasks.limits import check_texts
 from bertcli.wings.serve.answers import LongResponse
 from bertcli.wings.serve.exchange import Exchange
 from bertcli.wings.serve.requests import LONGEST_NAME, Refusal
@@ -78,7 +80,7 @@ async def pass_page(exchange: Exchange) -> Response:
         numbers[name] = int(query[name])
     options = PageOptions(**numbers, bound=PASS_BOUND, ask=f"/pass/{quote(served.name)}")
     text, pair, contrast = query.get("text", ""), query.get("text_pair"), query.get("contrast")
-    exchange.check_texts([one for one in (text, pair, contrast) if one])
+    check_texts([Text(one or "") for one in (text, pair, contrast)], exchange.cost.limits)
 
     def draw() -> Response:
         return page_response(page_of_text(served.model, text, pair, contrast, options))

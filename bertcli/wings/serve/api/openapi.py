@@ -61,7 +61,7 @@ OPENAI_ERROR: Schema = {
 async def description(exchange: Exchange) -> dict[str, Any]:
     """This description of the server, in OpenAPI 3.1."""
     # A few kilobytes a route: written in another thread, as a long answer is.
-    exchange.predictions += len(ROUTES) * 100
+    exchange.cost.predictions += len(ROUTES) * 100
     return await exchange.in_thread(described)
 
 

@@ -8,6 +8,8 @@ from typing_extensions import TypedDict
 from bertcli._version import __version__
 from bertcli.engine.pauses import check_wanted
 from bertcli.errors import quoted
+from bertcli.files.texts import Text
+from bertcli.tasks.limits import check_texts
 from bertcli.tokens import Tokens
 from bertcli.wings.serve.api.cohere import Ranking, rerank
 from bertcli.wings.serve.api.tasks import TextsRequest, answer_texts, request_model
@@ -128,11 +130,11 @@ async def embed_sparse(exchange: Exchange, request: SparseRequest) -> list[list[
     vectors = await request.values_of(exchange, request.inputs, "encode-sparse")
     entries = sum(len(vector.indices) for vector in vectors)
     # An entry is small beside a label, which has a name.
-    limit = 10 * exchange.service.limits.max_predictions
+    limit = 10 * (exchange.cost.limits.predictions or 0)
     if entries > limit:
         why = f"The vectors have {entries:,} entries, more than {limit:,}"
         raise Refusal(422, f"{why}: send fewer texts at once.", code="too_many")
-    exchange.predictions += entries
+    exchange.cost.predictions += entries
 
     def convert() -> list[list[SparseEntry]]:
         answers: list[list[SparseEntry]] = []
@@ -195,7 +197,7 @@ async def tokenize(exchange: Exchange, request: TokenizeRequest) -> list[list[To
             raise Refusal(422, why, "prompt_name", "unusable")
         prompt = prompts[request.prompt_name]
     texts = [prompt + text for text in exchange.listed(request.inputs)]
-    exchange.check_texts(texts)
+    check_texts([*map(Text, texts)], exchange.cost.limits)
 
     def answer() -> list[list[Token]]:
         tokenizer = exchange.served.model.tokenizer
@@ -203,7 +205,7 @@ async def tokenize(exchange: Exchange, request: TokenizeRequest) -> list[list[To
         for text in texts:
             check_wanted()
             (tokens,) = tokenizer.encode([text])
-            exchange.count_predictions(len(tokens.ids))
+            exchange.cost.answer(len(tokens.ids))
             answers.append(_described(tokens, request.add_special_tokens))
         return answers
 
@@ -239,7 +241,7 @@ async def decode(exchange: Exchange, request: DecodeRequest) -> list[str]:
             texts.append(tokenizer.spelled([tokenizer.piece(id) for id in text_ids if id not in left_out]))
         return texts
 
-    exchange.count_predictions(sum(map(len, texts_ids)))
+    exchange.cost.answer(sum(map(len, texts_ids)))
     return await exchange.while_wanted(spell)
 
 
@@ -289,7 +291,7 @@ async def info(exchange: Exchange) -> About:
         "max_queue_tokens": limits.max_queue_tokens,
         "max_batch_tokens": limits.batch_tokens,
         "max_batch_requests": None,
-        "max_client_batch_size": limits.max_inputs,
+        "max_client_batch_size": limits.door.texts,
         "auto_truncate": limits.truncation == "auto",
         # TEI's key; no client is known that reads it.
         "tokenization_workers": 2,
