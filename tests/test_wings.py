@@ -1,4 +1,8 @@
-"""Each wing can be removed: the core and the other wings then run as before, and nothing mentions it."""
+"""Each wing can be removed: the core and the other wings then run as before, and nothing mentions it.
+
+Without each of them by itself the commands are listed and a model is described, which ask all others for their parts;
+without all of them every command of the core runs.
+"""
 
 import ast
 import os
@@ -10,24 +14,31 @@ from inspect import cleandoc
 from pathlib import Path
 
 import pytest
-from helpers.doors import command_of
+from helpers.doors import command_of, options_of
 from helpers.little_doctor import MEASURE_LITTLE
+from helpers.terminal import bertcli
 
-import bertcli
+import bertcli as library
 from bertcli import extensions
-from bertcli.extensions import WINGS, wings
+from bertcli.extensions import WINGS, Extension, wings
 
-HOME = Path(bertcli.__file__).parent
+HOME = Path(library.__file__).parent
 NAMES = [wing.name for wing in wings()]
 CORE = (
     ("fill-mask", "She poured a cup of hot [MASK].", "--format", "jsonl"),
     ("encode", "tea", "--format", "jsonl"),
+    ("classify", "I loved it.", "--format", "jsonl"),
+    ("score", "A cup of tea.", "--format", "jsonl"),
+    ("similarity", "tea", "coffee", "--format", "json"),
+    ("tokenize", "tea", "--format", "jsonl"),
+    ("neighbors", "tea", "--format", "jsonl"),
     ("params", "--variant", "tiny"),
     ("trace", "tea"),
     ("info", "bert-mini-mlm"),
     ("doctor",),
     ("guide",),
 )
+NEED_A_MODEL = {"tag", "answer", "rank"}  # that is not bundled; they are tasks as classify is
 RUN_ALL = """
 import contextlib, io, json, sys
 from bertcli.cli.app import application
@@ -59,22 +70,45 @@ def test_a_wing_can_be_deleted(name: str, package: Path) -> None:
     folder, kept = package / "bertcli" / "wings" / name, package / name
     folder.rename(kept)
     try:
-        said = _said(package, [("--help",), *CORE])
+        said = _said(package, [("--help",), ("info", "bert-mini-mlm")])
     finally:
         kept.rename(folder)
     gone = {wing.name for wing in wings() if name in (wing.name, *wing.stands_on)}
     for wing in wings():
-        tasks = [module.rpartition(".")[2].replace("_", "-") for module in wing.tasks]
-        for command in (*(command.name for command in wing.commands), *tasks):
+        for command in _commands_of(wing):
             assert (f"\n  {command} " in said["--help"]) == (wing.name not in gone)
+            assert wing.name not in gone or f"bertcli {command} " not in said["info"]
+    assert "\n  bertcli fill-mask " in said["info"]
+
+
+def test_every_command_of_the_core_runs_without_wings(package: Path) -> None:
+    folder, kept = package / "bertcli" / "wings", package / "wings"
+    folder.rename(kept)
+    folder.mkdir()
+    shutil.copy(kept / "__init__.py", folder)
+    try:
+        said = _said(package, [("--help",), *CORE])
+    finally:
+        shutil.rmtree(folder)
+        kept.rename(folder)
+    of_wings = {command for wing in wings() for command in _commands_of(wing)}
+    assert {words[0] for words in CORE} | NEED_A_MODEL == options_of().keys() - of_wings
+    assert not [command for command in of_wings if f"\n  {command} " in said["--help"]]
     assert '"tea"' in said["fill-mask"]
     assert "4,385,920" in said["params"]
+    assert "positive" in said["classify"]
+
+
+def _commands_of(wing: Extension) -> list[str]:
+    """The commands that a wing brings, those of its tasks among them."""
+    tasks = [module.rpartition(".")[2].replace("_", "-") for module in wing.tasks]
+    return [*(command.name for command in wing.commands), *tasks]
 
 
 def test_without_its_wing_no_option_offers_an_engine(package: Path) -> None:
     folder, kept = package / "bertcli" / "wings" / "onnx", package / "onnx"
     commands = [("encode", "--help"), ("serve", "--help"), ("doctor", "--help")]
-    offered = _said(package, commands)
+    offered = {words[0]: bertcli(*words, environment={"COLUMNS": "100"}).out for words in commands}
     folder.rename(kept)
     try:
         left = _said(package, commands)

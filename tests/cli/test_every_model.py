@@ -6,7 +6,7 @@ positions, tokenizers that belong to a family, adapters, routers and rerankers. 
 
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -120,12 +120,24 @@ MODELS: dict[str, Callable[[Path], Path]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of each kind of MODELS, made when it is first asked for; for reading only."""
+    root = tmp_path_factory.mktemp("kinds")
+
+    @cache
+    def folder_of(kind: str) -> Path:
+        return MODELS[kind](root / kind.replace(" ", "-"))
+
+    return folder_of
+
+
 @pytest.mark.parametrize("kind", MODELS)
-def test_each_command_is_right_or_refuses(kind: str, tmp_path: Path) -> None:
-    folder = MODELS[kind](tmp_path / "model")
+def test_each_command_is_right_or_refuses(kind: str, models: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = models(kind)
     record = asked(folder)
     assert record["problems"] == []
-    try_each(record, folder)
+    try_each(record, folder, tmp_path)
     group: Any = typer.main.get_command(application())
     usable = {name.split()[0] for name in commands(record)} | WITHOUT_MODEL
     for command in sorted(group.commands.keys() - usable - {"search"}):
@@ -135,8 +147,8 @@ def test_each_command_is_right_or_refuses(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_the_engine_the_graph_and_the_accounts_agree(kind: str, tmp_path: Path) -> None:
-    folder = MODELS[kind](tmp_path / "model")
+def test_the_engine_the_graph_and_the_accounts_agree(kind: str, models: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = models(kind)
     model = bertcli.load(folder)
     (tokens,) = model.tokenizer.encode([TEXT])
     hidden = model.forward([tokens.ids], [tokens.segments])
@@ -161,8 +173,8 @@ POOLED: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize(
     "kind", [kind for kind in MODELS if kind not in ("router", "qwen3 reranker with a classifier")]
 )
-def test_each_pooling_is_that_of_the_tokens(kind: str, tmp_path: Path) -> None:
-    folder = MODELS[kind](tmp_path / "model")
+def test_each_pooling_is_that_of_the_tokens(kind: str, models: Callable[[str], Path]) -> None:
+    folder = models(kind)
 
     def encoded(pooling: str) -> Any:
         (record,) = run(

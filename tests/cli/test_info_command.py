@@ -73,7 +73,7 @@ def test_info_names_the_commands_that_can_use_a_model(tmp_path: Path, family: st
     assert ("tied" in record) == ("mlm" in record["heads"])
     record["commands"] = [use for use in record["commands"] if use["command"] != "export"]  # tested below
     if (family, head) in run_too():
-        try_each(record, folder)
+        try_each(record, folder, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["sentence", "static", "late", "cross-encoder", "reranker", "nli", "router"])
@@ -115,7 +115,7 @@ def test_info_of_models_that_are_no_plain_heads(tmp_path: Path, kind: str) -> No
     assert has_width == (kind not in ("cross-encoder", "router"))
     assert has_pooling == (has_width and kind != "late")
     assert record["problems"] == []
-    try_each(record, folder)
+    try_each(record, folder, tmp_path)
 
 
 def test_what_info_says_of_a_sentence_model(tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import pytest
 from helpers.terminal import bertcli as run
 
 from bertcli import load
+from bertcli.wings.interpret.compute import probe_folds
 from bertcli.wings.serve.served_model import Served
 
 LABELLED = {
@@ -39,25 +41,28 @@ def commands(record: dict[str, Any]) -> set[str]:
     return {use["command"].split(" sports")[0] for use in record["commands"]}
 
 
-def try_each(record: dict[str, Any], folder: Path) -> None:
-    """Run every example; those that need another model or a file of their own get one."""
-    file = folder.parent / "vectors.parquet"
+def try_each(record: dict[str, Any], folder: Path, beside: Path) -> None:
+    """Run every example; those that need another model or a file of their own get one, in the folder `beside`."""
+    file = beside / "vectors.parquet"
     if "encode" in commands(record):
         assert run("encode", "-m", folder, "tea", "coffee", "-o", file).status == 0
     for use in record["commands"]:
         words = shlex.split(use["example"])[1:]
         words = [str(folder) if word == "my-fine-tune" else word for word in words]
-        words = [str(folder.parent / word) if word in ("model.onnx", file.name) else word for word in words]
+        words = [str(beside / word) if word in ("model.onnx", file.name) else word for word in words]
         if words[0] == "serve":
             Served(load(folder), "model").check()
             continue
         if words[0] in ("evaluate", "probe"):
             data = LABELLED["probe" if words[0] == "probe" else words[-1]]
-            words[-1] = str(folder.parent / words[-1])
+            words[-1] = str(beside / words[-1])
             Path(words[-1]).write_text(data.replace("MASK", str(record["mask_token"])))
-        if words[0] == "probe":
-            words += ["--folds", "3"]  # five take a quarter of the time of all examples
-        result = run(*words)
+        with pytest.MonkeyPatch.context() as patch:
+            if words[0] == "probe":
+                # Five folds, and ten draws of its control task, would take a quarter of the time of all examples.
+                words += ["--folds", "3"]
+                patch.setattr(probe_folds, "DRAWS", 2)
+            result = run(*words)
         if use["command"] == "patch" and "so there is no difference" in result.err:
             continue  # random weights may say the same of both texts
         assert result.status == 0, (use["example"], result.err)
