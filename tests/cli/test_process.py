@@ -1,4 +1,7 @@
-"""The command as a process: pipes that close, signals, streams as they come, what an import costs."""
+"""The command as a process: pipes that close, signals, streams as they come, what an import costs.
+
+Most are forked (helpers/forked.py). Those are started that are about imports, or about how Python begins.
+"""
 
 import json
 import os
@@ -11,10 +14,12 @@ from pathlib import Path
 
 import pytest
 from conftest import Made
-from helpers.deadlines import SECONDS, started
+from helpers.deadlines import SECONDS
+from helpers.forked import MAIN, forked, run
 
 COMMAND = [sys.executable, "-m", "bertcli"]
-MAIN = "from bertcli.cli import main; main()"
+PIPE = subprocess.PIPE
+UNBUFFERED = {**os.environ, "PYTHONUNBUFFERED": "1"}
 
 
 @pytest.fixture
@@ -22,10 +27,10 @@ def model(made: Made) -> Path:
     return made(head="pretraining", seed=7)
 
 
-def run(*arguments: str | Path, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
+def run_started(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """Start `bertcli ARGUMENTS` with these variables, and run it to its end."""
     return subprocess.run(
         [*COMMAND, *map(str, arguments)],
-        input=stdin,
         capture_output=True,
         env={**os.environ, **environment},
         check=False,
@@ -33,9 +38,31 @@ def run(*arguments: str | Path, stdin: bytes = b"", **environment: str) -> subpr
     )
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys; print('tea'); sys.exit(3)",
+        "import sys; print(sys.stdin.read(), sys.argv[1:], __name__); sys.exit('no')",
+        "import atexit; atexit.register(print, 'end'); print('tea', end='')",
+        "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+        "import os; os.close(1); print('tea')",
+        "import threading, time; threading.Thread(target=lambda: (time.sleep(0.1), print('late'))).start()",
+        "import sys; print(sys.stdout.name, sys.stdout.encoding, sys.stderr.line_buffering, sys.stdin.isatty())",
+        "raise KeyboardInterrupt",
+    ],
+)
+def test_process_that_is_forked_ends_as_one_that_is_started(code: str) -> None:
+    """Else the others here would say little."""
+    command = [sys.executable, "-c", code, "a", "b"]
+    expected = subprocess.run(command, input=b"milk", capture_output=True, check=False, timeout=SECONDS)
+    found = run("a", "b", code=code, stdin=b"milk")
+    assert (found.returncode, found.stdout) == (expected.returncode, expected.stdout)
+    assert found.stderr.splitlines()[-1:] == expected.stderr.splitlines()[-1:]
+
+
 def test_process_closed_pipe_ends_quietly(model: Path) -> None:
-    arguments = [*COMMAND, "encode", "-m", str(model), "--format", "jsonl"]
-    with started(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    arguments: list[str | Path] = ["encode", "-m", model, "--format", "jsonl"]
+    with forked(*arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -44,19 +71,18 @@ def test_process_closed_pipe_ends_quietly(model: Path) -> None:
         assert process.stdout.readline().startswith(b'{"index": 0, "text": "tea"')
         process.stdout.close()
         err = process.stderr.read()
-    assert process.returncode == 0
+    assert process.wait() == 0
     assert [line for line in err.splitlines() if not line.startswith(b"Note: ")] == []
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["encode", "--help"], ["params", "--variant", "tiny"]])
 def test_process_pipe_that_nobody_reads_is_no_failure(arguments: list[str]) -> None:
-    command = [sys.executable, "-c", f"import time; time.sleep(0.3); {MAIN}", *arguments]
-    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with forked(*arguments, code=f"import time; time.sleep(0.3); {MAIN}", stdout=PIPE, stderr=PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == b""
-    assert process.returncode == 0
+    assert process.wait() == 0
 
 
 @pytest.mark.parametrize(("ending", "status"), [("0", 0), ("sys.exit(3)", 3), ("throw(KeyboardInterrupt)", 130)])
@@ -69,9 +95,7 @@ def test_process_closed_pipe_hides_no_other_end(ending: str, status: int) -> Non
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, check=False, timeout=SECONDS
-        )
+        done = run(code=code, stdout=writer)
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (status, b"")
@@ -82,15 +106,14 @@ def test_process_streams_that_are_closed_are_done_without(model: Path, tmp_path:
     for closed, more in (("sys.stdout", ["-o", str(target)]), ("sys.stderr", [])):
         code = f"import os, sys; os.close({closed}.fileno()); {closed} = None; {MAIN}"
         words = ["encode", "-m", str(model), "tea", *more]
-        result = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, check=False, timeout=SECONDS)
+        result = run(*words, code=code)
         assert result.returncode == 0, result.stderr
         assert b"Note" not in result.stdout
     assert target.exists()
 
 
 def test_process_each_line_is_answered_before_the_next_is_written(model: Path) -> None:
-    arguments = [*COMMAND, "tokenize", "-m", str(model), "--format", "jsonl"]
-    with started(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with forked("tokenize", "-m", model, "--format", "jsonl", stdin=PIPE, stdout=PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for word in (b"tea", b"milk"):
@@ -105,8 +128,7 @@ def test_process_each_line_is_answered_before_the_next_is_written(model: Path) -
 def test_process_signals_leave_nothing_behind(number: signal.Signals, status: int, model: Path, tmp_path: Path) -> None:
     target = tmp_path / "v.npy"
     target.write_text("old", encoding="utf-8")
-    arguments = [*COMMAND, "encode", "-m", str(model), "-o", str(target)]
-    with started(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with forked("encode", "-m", model, "-o", target, stdin=PIPE, stderr=PIPE) as process:
         assert process.stdin is not None
         assert process.stderr is not None
         process.stdin.write(b"tea\n")
@@ -116,8 +138,7 @@ def test_process_signals_leave_nothing_behind(number: signal.Signals, status: in
             time.sleep(0.01)
         process.send_signal(number)
         err = process.stderr.read()
-        process.wait(SECONDS)
-    assert process.returncode == status
+    assert process.wait() == status
     assert [line for line in err.splitlines() if not line.startswith(b"Note: ")] == []
     assert list(tmp_path.iterdir()) == [target]
     assert target.read_text(encoding="utf-8") == "old"
@@ -157,12 +178,12 @@ builtins.__import__ = interrupted
     [*(["tokenize", "-m", "MODEL", "tea", "--format", one] for one in ("table", "json", "jsonl")), ["--help"]],
 )
 def test_process_full_standard_output(arguments: list[str], buffered: str, model: Path) -> None:
-    command = [*COMMAND, *(str(model) if one == "MODEL" else one for one in arguments)]
-    environment = {**os.environ, "PYTHONUNBUFFERED": buffered}
+    words = [str(model) if one == "MODEL" else one for one in arguments]
     with open("/dev/full", "wb") as full:
-        result = subprocess.run(
-            command, stdout=full, stderr=subprocess.PIPE, env=environment, check=False, timeout=SECONDS
-        )
+        if buffered:
+            result = subprocess.run([*COMMAND, *words], stdout=full, stderr=PIPE, env=UNBUFFERED, timeout=SECONDS)
+        else:
+            result = run(*words, stdout=full)
     assert result.returncode == 1
     assert result.stderr == b"Error: No space left on device: while writing the result.\n"
 
@@ -177,10 +198,11 @@ def test_process_status_is_told_when_nobody_listens(arguments: list[str], status
     os.close(reader)
     try:
         for stdout in (writer, subprocess.DEVNULL):
-            environment = {**os.environ, "PYTHONUNBUFFERED": buffered}
-            done = subprocess.run(
-                [*COMMAND, *arguments], stdout=stdout, stderr=writer, env=environment, check=False, timeout=SECONDS
-            )
+            if buffered:
+                command = [*COMMAND, *arguments]
+                done = subprocess.run(command, stdout=stdout, stderr=writer, env=UNBUFFERED, timeout=SECONDS)
+            else:
+                done = run(*arguments, stdout=stdout, stderr=writer)
             assert done.returncode == status
     finally:
         os.close(writer)
@@ -203,7 +225,7 @@ def test_process_help_loads_nothing_heavy(arguments: list[str]) -> None:
 def test_process_module_and_version() -> None:
     import bertcli
 
-    result = run("--version")
+    result = run_started("--version")
     assert (result.returncode, result.stdout, result.stderr) == (0, f"bertcli {bertcli.__version__}\n".encode(), b"")
 
 
@@ -214,15 +236,16 @@ def test_process_completion_offers_commands_and_options() -> None:
         ("bertcli encode --engine o", "3", b"onnx\nonnx-int8"),
         ("bertcli params --variant base-c", "3", b"base-cased\nbase-chinese"),
     ):
-        result = run(_BERTCLI_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=position)
+        asked = {"_BERTCLI_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": position}
+        result = run(environment={**os.environ, **asked})
         assert expected in result.stdout
 
 
 def test_process_output_that_is_not_utf8_still_takes_any_text(model: Path) -> None:
     for encoding in ("ascii", "latin-1"):
-        table = run("tokenize", "-m", model, "中国 😀", PYTHONIOENCODING=encoding)
+        table = run_started("tokenize", "-m", model, "中国 😀", PYTHONIOENCODING=encoding)
         assert table.returncode == 0, table.stderr
-        lines = run("tokenize", "-m", model, "中国 😀", "--format", "jsonl", PYTHONIOENCODING=encoding)
+        lines = run_started("tokenize", "-m", model, "中国 😀", "--format", "jsonl", PYTHONIOENCODING=encoding)
         assert "中国 😀".encode() in lines.stdout
 
 
@@ -244,7 +267,7 @@ def test_process_threads_are_set_before_numpy_is_loaded(model: Path) -> None:
 def test_process_result_for_a_closed_stream_is_an_error(made: Made, form: str) -> None:
     words = ["bertcli", "tokenize", "-m", str(made()), "tea", "--format", form]
     code = f"import os, sys; os.close(1); sys.stdout = None; sys.argv = {words!r}; from bertcli.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, check=False)
+    done = run(code=code)
     assert done.returncode == 1
     assert b"Error: " in done.stderr
     assert b"Traceback" not in done.stderr
@@ -264,10 +287,7 @@ def test_process_loads_only_the_command_that_is_named() -> None:
 
 def test_process_help_without_the_options_of_commands_is_that_with_them() -> None:
     code = "import sys; from bertcli.cli.app import application; application(*sys.argv[1:])(['--help'])"
-    pages = {
-        subprocess.run([sys.executable, "-c", code, *word], capture_output=True, check=True, timeout=SECONDS).stdout
-        for word in ([], ["-h"], ["--help"])
-    }
+    pages = {run(*word, code=code).stdout for word in ([], ["-h"], ["--help"])}
     assert len(pages) == 1
     assert b"Count parameters module by module, as Keras' summary does." in pages.pop()
 

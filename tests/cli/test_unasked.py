@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from helpers.family_checkpoints import make_family
+from helpers.forked import run as forked
 from helpers.terminal import bertcli
 from helpers.tokenizer_kinds import write_qwen
 
@@ -27,8 +26,7 @@ def test_commands_whose_texts_are_optional_leave_a_pipe_alone(arguments: list[st
     """A pipe that stays open does not stop them, and a shell's loop keeps its lines."""
     reader, writer = os.pipe()
     os.write(writer, b"a line of the shell's\n")
-    command = [sys.executable, "-m", "bertcli", *arguments]
-    done = subprocess.run(command, stdin=reader, capture_output=True, timeout=60, check=False)
+    done = forked(*arguments, stdin=reader)
     assert done.returncode == 0, done.stderr
     os.close(writer)
     with os.fdopen(reader) as rest:

@@ -1,0 +1,81 @@
+"""The process from which forked.py has others forked: it has imported what commands import, and has done nothing else.
+
+`python fork_server.py SOCKET MODULE...` reads requests from the socket and forks for each. What is forked leaves the
+loop and runs the request's code at the end of this file, as Python runs `-c`: its end is that of any Python process.
+"""
+
+import importlib
+import io
+import json
+import os
+import signal
+import socket
+import sys
+from typing import Any
+
+STREAMS = (0, 1, 2)
+
+
+def serve(requests: socket.socket) -> dict[str, Any]:
+    """Fork for each request; return it in the process that was forked for it, with its streams in their places."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers need no parent
+    while True:
+        message, files, _, _ = socket.recv_fds(requests, 1 << 20, 4)
+        if not message:
+            os._exit(0)
+        if os.fork() == 0:
+            requests.close()
+            return _kept(json.loads(message), *files)
+        for file in files:
+            os.close(file)
+
+
+def _kept(request: dict[str, Any], stdin: int, stdout: int, stderr: int, told: int) -> dict[str, Any]:
+    """Fork once more; in the parent, which keeps the child, tell its number and at the end its exit status."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for file, place in zip((stdin, stdout, stderr), STREAMS, strict=True):
+        os.dup2(file, place)
+        os.close(file)
+    child = os.fork()
+    if child:
+        for place in STREAMS:
+            os.close(place)
+        os.write(told, b"%d\n" % child)
+        _, status = os.waitpid(child, 0)
+        os.write(told, b"%d\n" % os.waitstatus_to_exitcode(status))
+        os._exit(0)
+    os.close(told)
+    return request
+
+
+def begin(request: dict[str, Any]) -> None:
+    """Make this process one that was started with the request's arguments, environment and folder."""
+    if request["session"]:
+        os.setsid()
+    for place, name in enumerate(("stdin", "stdout", "stderr")):
+        setattr(sys, name, _stream(place, name))
+        setattr(sys, f"__{name}__", getattr(sys, name))
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv = request["arguments"]
+    sys.path[0] = ""  # as for -c
+
+
+def _stream(place: int, name: str) -> io.TextIOWrapper:
+    """Open a standard stream as Python does when it starts."""
+    before = getattr(sys, name)
+    file: Any = open(place, "wb" if place else "rb", closefd=False)  # noqa: SIM115
+    file.raw.name = before.name
+    lines = place == 2 or file.isatty()
+    return io.TextIOWrapper(file, before.encoding, before.errors, newline="\n", line_buffering=lines)
+
+
+if __name__ == "__main__":
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    for module in sys.argv[2:]:
+        importlib.import_module(module)
+    assert len(os.listdir("/proc/self/task")) == 1, "a thread would be missing in what is forked"
+    asked = serve(connection)
+    begin(asked)
+    exec(compile(asked["code"], "<string>", "exec"), {"__name__": "__main__", "__builtins__": __builtins__})
