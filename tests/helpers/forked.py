@@ -7,6 +7,7 @@ Python or NumPy's library reads when it starts, and of how Python begins and end
 import atexit
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -29,6 +30,7 @@ IMPORTED = (
     *("bertcli.model", "bertcli.tasks.compute.encode", "bertcli.tasks.compute.score", "bertcli.tasks.running.run"),
     *("bertcli.tokens", "bertcli.models.bert", "bertcli.kinds.read", "bertcli.kinds.dense", "bertcli.weights.loading"),
     *("bertcli.files.write.resumable_output", "bertcli.files.read.inputs", "bertcli.folder.hub"),
+    *("starlette.applications", "uvicorn", "pydantic", "orjson", "bertcli.wings.serve.run"),  # if they are installed
 )
 
 
@@ -48,8 +50,16 @@ class Forked:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
         if self.returncode is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 @cache
@@ -119,7 +129,7 @@ def fork(
 def forked(*arguments: str | Path, **options: Any) -> Iterator[Forked]:
     """A process as `fork` makes it, killed when its time is up; its pipes are closed, and it has ended, at the end."""
     process = fork(*arguments, **options)
-    timer = Timer(SECONDS, process.send_signal, [9])
+    timer = Timer(SECONDS, process.kill)
     timer.start()
     try:
         yield process

@@ -14,12 +14,14 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
+from helpers.forked import MAIN, Forked, forked
 from helpers.terminal import bertcli as run
 from helpers.terminal import wrong_usage
 
@@ -36,31 +38,27 @@ WITH_LIMITS = (
 
 
 @contextmanager
-def started(*arguments: str, limits: str = "") -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
+def started(*arguments: str, limits: str = "") -> Iterator[tuple[Forked, str, list[str]]]:
     """A process that serves at a free port, its address, and the lines it has written on stderr so far."""
-    program = ("-c", WITH_LIMITS.format(limits)) if limits else ("-m", "bertcli")
-    command = [sys.executable, *program, "serve", "--port", "0", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    lines: list[str] = []
-    assert process.stderr
-    for line in process.stderr:
-        lines.append(line)
-        if line.startswith("Serving"):
-            break
-    address = re.search(r"http://\S+", lines[-1])
-    assert address, lines
-    rest = process.stderr
-    reading = threading.Thread(target=lambda: lines.extend(rest))
-    reading.start()
-    try:
-        yield process, address[0], lines
-    finally:
-        process.kill()
-        process.wait()
-        reading.join()
-        for stream in (process.stdout, process.stderr):
-            assert stream
-            stream.close()
+    code = WITH_LIMITS.format(limits) if limits else MAIN
+    pipe = subprocess.PIPE
+    with forked("serve", "--port", "0", *arguments, code=code, stdout=pipe, stderr=pipe) as process:
+        assert process.stderr
+        said = TextIOWrapper(process.stderr)
+        lines: list[str] = []
+        for line in said:
+            lines.append(line)
+            if line.startswith("Serving"):
+                break
+        address = re.search(r"http://\S+", lines[-1])
+        assert address, lines
+        reading = threading.Thread(target=lambda: lines.extend(said))
+        reading.start()
+        try:
+            yield process, address[0], lines
+        finally:
+            process.kill()
+            reading.join()
 
 
 def ask(url: str, body: Any = None) -> Any:
@@ -102,9 +100,9 @@ def test_what_it_says_and_gives() -> None:
         np.testing.assert_allclose([one["embedding"] for one in data], expected, atol=1e-6)
         assert ask(f"{url}/fill-mask", {"inputs": "A cup of hot [MASK]."})[0]["token_str"] == "water"
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait() == 0
         assert process.stdout
-        assert process.stdout.read() == ""
+        assert process.stdout.read() == b""
     assert lines[0] == f"Serving bert-mini-sentence (embedding, 256, mean) at {url}\n"
     assert lines[1].startswith("Serving bert-mini-mlm (fill-mask) at ")
     assert re.fullmatch(r"POST /v1/embeddings 200 2 texts 263 tokens [\d.]+ ms\n", lines[2])
@@ -118,7 +116,7 @@ def test_onnx_runtime_computes_where_it_is_installed_and_can(tmp_path: Path, mon
         with started("--quiet", "-m", "bert-mini-sentence") as (process, url, lines):
             (found,) = ask(f"{url}/embed", {"inputs": "a"})
             process.terminate()
-            assert process.wait(30) == 0
+            assert process.wait() == 0
         *notes, serving = lines
         assert "".join(notes).startswith(said), notes
         assert (len(notes), serving.split()[0]) == (bool(said), "Serving")
@@ -135,7 +133,7 @@ def test_what_was_accepted_is_answered_at_the_end() -> None:
             with urllib.request.urlopen(f"{url}/metrics") as answer:
                 waiting = int(re.findall(r"^te_queue_size (\d+)", answer.read().decode(), re.MULTILINE)[0])
         process.terminate()
-        assert process.wait(60) == 0
+        assert process.wait() == 0
         answered = [one.result() for one in asked if one.exception() is None]
         for one in asked:  # what was not accepted any more
             assert isinstance(one.exception(), urllib.error.URLError | ConnectionError | None)
@@ -153,7 +151,7 @@ def test_a_second_signal_ends_it_at_once() -> None:
         process.terminate()
         time.sleep(0.3)
         process.terminate()
-        assert process.wait(10) == 130
+        assert process.wait() == 130
         assert isinstance(asked.exception(), urllib.error.URLError | ConnectionError)
 
 
@@ -178,7 +176,7 @@ def test_the_end_is_bounded_and_says_so(path: str, body: Any, key: str | None) -
         time.sleep(0.7)
         begun = time.monotonic()
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait() == 0
         assert time.monotonic() - begun < 3.0
         error = asked.exception()
         if "a" in str(body)[:15]:
@@ -203,7 +201,7 @@ def test_a_client_that_never_reads_does_not_keep_it() -> None:
             time.sleep(1.0)
             begun = time.monotonic()
             process.terminate()
-            assert process.wait(30) == 0
+            assert process.wait() == 0
             assert time.monotonic() - begun < 3.0
     assert "Traceback" not in "".join(lines)
 
@@ -213,10 +211,9 @@ def test_a_unix_socket(tmp_path: Path) -> None:
     stale = socket.socket(socket.AF_UNIX)
     stale.bind(str(path))
     stale.close()  # as a server that was killed leaves it
-    command = [sys.executable, "-m", "bertcli", "serve", "--quiet", "--uds", str(path)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with forked("serve", "--quiet", "--uds", path, stderr=subprocess.PIPE) as process:
         assert process.stderr
-        line = next(line for line in process.stderr if line.startswith("Serving"))
+        line = next(line.decode() for line in process.stderr if line.startswith(b"Serving"))
         assert line.endswith(f" at unix:{path}\n")
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as client:
@@ -225,7 +222,7 @@ def test_a_unix_socket(tmp_path: Path) -> None:
             taken = run("serve", "--uds", str(path), "--quiet").error
             assert "Cannot listen at" in taken
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait() == 0
         assert not path.exists()
 
 
