@@ -4,7 +4,6 @@ command.py makes the function of one command.
 """
 
 from collections.abc import Iterator
-from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from inspect import Parameter, signature
@@ -14,9 +13,9 @@ import typer
 from typer.core import TyperGroup
 
 import bertcli
-from bertcli.cli.command import add_command, declare, given_of, parameters_of
+from bertcli.cli.command import add_command, declare, parameters_of
 from bertcli.cli.errors import notes_shown
-from bertcli.cli.help import declaration, whole
+from bertcli.cli.help import declaration, own_declaration, whole
 from bertcli.cli.options import CommonOptions
 from bertcli.cli.status import WRONG_USAGE
 from bertcli.extensions import blamed_for, own_commands, plugin_commands
@@ -34,10 +33,6 @@ def application(word: str = "") -> typer.Typer:
 
     That is the command of that name alone; for help the names and summaries of all, which cannot be run; otherwise all.
     """
-    with notes_shown():  # of plugins that cannot be used
-        named = None if not word or word.startswith("-") else declaration(word)
-    if named is None and word not in ("", *HELP):
-        return application()  # made once for all words that are no command
     app = typer.Typer(
         name="bertcli",
         cls=CommandGroup,
@@ -47,8 +42,15 @@ def application(word: str = "") -> typer.Typer:
     version = Parameter("version", Parameter.KEYWORD_ONLY, default=False, annotation=Version)
     declare(bert, [version, *parameters_of(CommonOptions)])
     app.callback()(bert)
+    own = own_declaration(word)
+    if own is not None:
+        add_command(app, own.name, group(own), parts_of(own))
+        return app
     with notes_shown():  # of plugins that cannot be used
-        for listed in every_command() if named is None else [named]:
+        brought = None if word in ("", *HELP) or word.startswith("-") else declaration(word)
+        if brought is None and word not in ("", *HELP):
+            return application()  # made once for all words that are no command
+        for listed in every_command() if brought is None else [brought]:
             with blamed_for(listed.name):
                 if word in HELP:
                     app.command(listed.name, help=summary(listed), rich_help_panel=group(listed))(lambda: None)
@@ -120,7 +122,7 @@ def bert(ctx: typer.Context, **values: Any) -> None:
     COMMAND -h shows the most used options of a command, COMMAND --help all of
     them; "bertcli guide" is the manual.
     """
-    ctx.obj = given_of({field.name: values[field.name] for field in fields(CommonOptions)})
+    ctx.obj = values
 
 
 class CommandGroup(TyperGroup):

@@ -19,7 +19,7 @@ from typer.core import TyperCommand
 from bertcli.cli.errors import reported
 from bertcli.cli.help import short, usage, whole
 from bertcli.cli.misunderstood import answered, refuse_one_dash, refuse_surplus
-from bertcli.cli.options import COMMON, CommonOptions, name_of, wrong
+from bertcli.cli.options import COMMON, COMMON_NAMES, CommonOptions, name_of, wrong
 from bertcli.cli.output import check_not_read
 from bertcli.errors import BertcliError
 from bertcli.extensions.declared import CommandParts
@@ -29,15 +29,7 @@ from bertcli.tasks.options import declared, is_offered, types_of
 
 
 def add_command(app: typer.Typer, name: str, panel: str, parts: CommandParts) -> None:
-    """Add a command to the application."""
-    function = command_function(parts)
-    # What is left over is refused with what was meant (`refuse_surplus`).
-    settings = {"allow_extra_args": True}
-    app.command(name, help=parts.help, rich_help_panel=panel, cls=OurCommand, context_settings=settings)(function)
-
-
-def command_function(parts: CommandParts) -> Callable[..., None]:
-    """Make the function that Typer calls with the value of each option.
+    """Add a command to the application: the function that Typer calls with the value of each option.
 
     It gathers them to the groups that the command's own function takes.
     """
@@ -46,15 +38,19 @@ def command_function(parts: CommandParts) -> Callable[..., None]:
         common = common_options(ctx, values)
         with reported(common.debug):
             COMMON.set(common)
-            set_threads(common.threads)
+            if common.threads is not None:
+                set_threads(common.threads)
             refuse_surplus(ctx)
-            refuse_overwriting(ctx)
+            if ctx.params.get("output"):
+                refuse_overwriting(ctx, ctx.params["output"][0])
             parts.call(**{name: gathered(group, values) for name, group in parts.groups.items()})
             sys.stdout.flush()
 
     parameters = [parameter for group in parts.groups.values() for parameter in parameters_of(group, parts.endings)]
     declare(run, [*parameters, *parameters_of(CommonOptions, hidden=True)])
-    return run
+    # What is left over is refused with what was meant (`refuse_surplus`).
+    settings = {"allow_extra_args": True}
+    app.command(name, help=parts.help, rich_help_panel=panel, cls=OurCommand, context_settings=settings)(run)
 
 
 class OurCommand(TyperCommand):
@@ -108,7 +104,9 @@ def parameters_of(group: Any, endings: tuple[str, ...] = (), hidden: bool = Fals
 
     endings: those of the files that the command writes. hidden: help does not show them.
     """
-    for field in filter(is_option_of(group), fields(group)):
+    for field in fields(group):
+        if not is_option(field, group):
+            continue
         if is_dataclass(field.type):
             yield from parameters_of(field.type, endings)
             continue
@@ -132,24 +130,21 @@ def parameters_of(group: Any, endings: tuple[str, ...] = (), hidden: bool = Fals
         yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info])
 
 
-def is_option_of(group: Any) -> Callable[[Field[Any]], bool]:
-    """Make the test whether a field of a group is an option of the command, or holds some.
+def is_option(field: Field[Any], group: Any) -> bool:
+    """True for a field of a group that is an option of the command, or holds some.
 
     It is neither if the command has no use for it, or if it is for Python alone.
     """
-    not_offered = getattr(group, "not_offered", ())
-
-    def is_option(field: Field[Any]) -> bool:
-        is_part = bool(field.metadata) or is_dataclass(field.type)
-        return is_part and field.init and field.name not in not_offered and is_offered(field)
-
-    return is_option
+    is_part = bool(field.metadata) or is_dataclass(field.type)
+    return is_part and field.init and field.name not in getattr(group, "not_offered", ()) and is_offered(field)
 
 
 def gathered(group: Any, values: Mapping[str, Any]) -> Any:
     """Make a group of options from the values of its fields. Wrong usage is a typer.BadParameter."""
     chosen: dict[str, Any] = {}
-    for field in filter(is_option_of(group), fields(group)):
+    for field in fields(group):
+        if not is_option(field, group):
+            continue
         if is_dataclass(field.type):
             chosen[field.name] = gathered(field.type, values)
         else:
@@ -183,35 +178,28 @@ def value_of(field: Field[Any], value: Any) -> Any:
 def common_options(ctx: typer.Context, values: dict[str, Any]) -> CommonOptions:
     """The options of every command, given before its name or after it; they are taken out of `values`."""
     before = ctx.find_root().obj or {}
-    after = {field.name: values.pop(field.name) for field in fields(CommonOptions)}
-    return CommonOptions(**{**before, **given_of(after)})
+    given: dict[str, Any] = {name: values.pop(name) or before.get(name) for name in COMMON_NAMES}
+    return CommonOptions(**given)
 
 
-def given_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the options of every command that are given."""
-    return {name: value for name, value in values.items() if value not in (None, False)}
-
-
-def set_threads(count: int | None) -> None:
+def set_threads(count: int) -> None:
     """Set the number of threads, before NumPy is loaded: libraries read it from the environment when they load."""
-    if count is not None:
-        from bertcli.engine.threads import THREAD_VARIABLES, set_thread_count
+    from bertcli.engine.threads import THREAD_VARIABLES, set_thread_count
 
-        os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(count)))
-        set_thread_count(count)
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(count)))
+    set_thread_count(count)
 
 
-def refuse_overwriting(ctx: typer.Context) -> None:
+def refuse_overwriting(ctx: typer.Context, output: str) -> None:
     """Raise BertcliError for an output file that another option names, or that is of a model: it would be lost.
 
     The files of a pattern or a folder are compared with it when they are opened (inputs.py).
     """
-    output = next(iter(ctx.params.get("output") or ()), None)
     for parameter in ctx.command.params:
         value = ctx.params.get(str(parameter.name))
         words = value if isinstance(value, list | tuple) else [value]
         named = [word for word in words if isinstance(word, str)]
-        if output is None or parameter.name == "output" or not named:
+        if parameter.name == "output":
             continue
         if parameter.name in ("input", "data"):
             check_not_read(output, named)

@@ -13,11 +13,11 @@ from typing import Any
 
 import typer
 
-from bertcli import extensions
-from bertcli.extensions import Command
+from bertcli.extensions import Command, own_commands, plugin_engines
+from bertcli.extensions import command as command_brought
 from bertcli.report.encodable import encodable
 from bertcli.report.terminal import takes_escapes
-from bertcli.tasks.registry import TaskSpec, spec
+from bertcli.tasks.registry import TaskSpec, own_spec, spec
 
 WIDEST = 100  # columns of prose on a wide terminal
 NARROWEST = 40
@@ -127,7 +127,12 @@ def used(command: Any) -> list[Any]:
 
 def declaration(name: str) -> Command | TaskSpec | None:
     """The declaration of a command, or the spec of its task; None if there is none, as for the whole application."""
-    return extensions.own_commands().get(name) or spec(name) or extensions.command(name)
+    return own_declaration(name) or spec(name) or command_brought(name)
+
+
+def own_declaration(name: str) -> Command | TaskSpec | None:
+    """The declaration of a command of the house or of a wing, or the spec of its task; None if there is none."""
+    return own_spec(name) or own_commands().get(name)
 
 
 # -------------------------------------------------------------------------------------------------- parts of a page
@@ -199,7 +204,7 @@ def _row(parameter: Any) -> tuple[str, str]:
     """The names of an argument or an option, and its description."""
     text = " ".join((parameter.help or "").split())
     if "--engine" in parameter.opts:
-        text = " ".join([text, *(f"{other.name}: {other.summary}." for other in extensions.plugin_engines())])
+        text = " ".join([text, *(f"{other.name}: {other.summary}." for other in plugin_engines())])
     if _is_argument(parameter):
         return str(parameter.metavar), text
     ordered = sorted(parameter.opts, key=len)

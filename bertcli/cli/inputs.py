@@ -185,6 +185,8 @@ def check_columns(options: InputOptions) -> None:
     Wrong usage is a typer.BadParameter.
     """
     files = options.input or []
+    if not (names_columns(options) or options.text_pair is not None):
+        return
     names = option_names(options)
     if options.text_pair is not None and options.pair_column is not None:
         raise wrong(names["pair_column"], f"give {names['text_pair']} or {names['pair_column']}, not both.")

@@ -44,7 +44,10 @@ def refuse_surplus(ctx: typer.Context) -> None:
     name, options, surplus = str(ctx.command.name), names_of(ctx.command), ctx.args
     takes_model = "--model" in options and name != "info"
     if takes_model and not ctx.params.get("model") and "BERTCLI_MODEL" not in os.environ:
-        arguments = given_arguments(ctx)
+        arguments: list[str] = []
+        for parameter in ctx.command.params:
+            value = ctx.params.get(str(parameter.name)) if parameter.param_type_name == "argument" else None
+            arguments += [value] if isinstance(value, str) else value or []
         first = next(iter([*arguments, *surplus]), None)
         if first is not None and is_model(first):
             takes_texts = bool(arguments) and name not in ("export", "evaluate")
@@ -65,15 +68,6 @@ def refuse_surplus(ctx: typer.Context) -> None:
 def names_of(command: Any) -> set[str]:
     """The names of a command's options."""
     return {name for parameter in command.params for name in parameter.opts}
-
-
-def given_arguments(ctx: typer.Context) -> list[str]:
-    """The arguments in the order in which they stand."""
-    given: list[str] = []
-    for parameter in ctx.command.params:
-        value = ctx.params.get(str(parameter.name)) if parameter.param_type_name == "argument" else None
-        given += [value] if isinstance(value, str) else value or []
-    return given
 
 
 def option_for(word: str, command: str, options: Container[str]) -> str | None:

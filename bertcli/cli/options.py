@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Callable, Container
 from contextvars import ContextVar
-from dataclasses import Field, dataclass, field
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar
 
 import typer
@@ -99,6 +99,9 @@ class CommonOptions:
     cache_dir: str | None = option(None, "DIR", "Where downloaded models are kept. (default: the Hub's cache)")
     threads: int | None = option(None, "N", "Processor threads. (default: one per usable core)", least=1)
     debug: bool = option(False, "", "Show a traceback when something goes wrong.")
+
+
+COMMON_NAMES = [field.name for field in fields(CommonOptions)]
 
 
 # Those of the command that runs.

@@ -74,10 +74,11 @@ def complete(spec: TaskSpec, given: Given, endings: tuple[str, ...]) -> Request:
         what = f"there is no bundled model for {needs.task}; give one that fits, such as {needs.fitting}."
         raise wrong("--model", what)
     texts = reading.open(given)
-    check_output(output, endings)
+    if output is not None:
+        check_output(output, endings)
     if given.long.resume:
         check_resumable(given, texts, endings)
-    if not options.keep_going:
+    if texts.files and not options.keep_going:
         check_rows(texts)
     prompt_name = getattr(options, "prompt_name", None)
     open_named = partial(open_model, given.model, needs.sample or MASKED_SAMPLE, given.engine, prompt_name)

@@ -156,11 +156,14 @@ def specs() -> list[TaskSpec]:
 
 def spec(name: str) -> TaskSpec | None:
     """Find the spec of a task by the name of its command or method; None if there is no such task."""
-    module = name.replace("-", "_")
-    modules = _modules()
-    if module in modules:
-        return _spec_in(modules[module])
-    return next(extensions.plugin_parts("tasks", "SPEC", TaskSpec, _unfit, module), None)
+    brought = extensions.plugin_parts("tasks", "SPEC", TaskSpec, _unfit, name.replace("-", "_"))
+    return own_spec(name) or next(brought, None)
+
+
+def own_spec(name: str) -> TaskSpec | None:
+    """Find the spec of a task here or of a wing by its name; None if there is no such task."""
+    module = _modules().get(name.replace("-", "_"))
+    return None if module is None else _spec_in(module)
 
 
 def find_use(name: str) -> tuple[TaskSpec, Use]:

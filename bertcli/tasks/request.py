@@ -43,8 +43,9 @@ def begin(request: Request) -> "Task[Any]":
     """
     limits = request.limits
     texts = [] if limits is NO_LIMITS else list(request.texts)
-    check_texts(texts, limits)
-    check_options(given(request.options), texts, limits)
+    if texts:
+        check_texts(texts, limits)
+        check_options(given(request.options), texts, limits)
     model = request.open()
     task = compute(request.spec).plan(model, request.options)
     if texts:
