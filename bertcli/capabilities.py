@@ -6,8 +6,8 @@ disagree. `bertcli info`, the server and error messages read this one answer.
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from bertcli import extensions
 from bertcli.errors import BertcliError
@@ -30,6 +30,11 @@ MADE_FOR = {
     "rtd": "replaced-token detector",
     "nsp": "next-sentence classifier",
 }
+
+
+# Words for what a model was not trained for.
+_WORDS = {"encode": "sentence vectors"}
+M = TypeVar("M")
 
 
 class Capability(NamedTuple):
@@ -64,7 +69,10 @@ def uses(model: LoadedModel) -> tuple[str, ...]:
 
     Its files say what it was made for. Each use is then asked of its task's own `plan`, as the commands are.
     """
+    return tuple(_every_use(model))
 
+
+def _every_use(model: LoadedModel) -> Iterator[str]:
     def runs(name: str) -> bool:
         task, of_task = find_use(name)
 
@@ -73,7 +81,42 @@ def uses(model: LoadedModel) -> tuple[str, ...]:
 
         return any(map(accepted, of_task.asked))
 
-    return tuple(filter(runs, dict.fromkeys(_stated_uses(model))))
+    return filter(runs, dict.fromkeys(_stated_uses(model)))
+
+
+def is_trained(model: LoadedModel, works: Sequence[str]) -> bool:
+    """True if a model was trained for one of these uses: its first use is among them."""
+    return next(_every_use(model), None) in works
+
+
+def which(models: Iterable[M], trained: Callable[[M], bool], can: Callable[[M], bool]) -> Iterator[M]:
+    """Yield the models that a work takes, best first: those that were trained for it, else those that can do it.
+
+    The rule for all that choose: the server among its models, the assistant among those given and the bundled ones.
+    Models are asked one after the other, so that a later one need not be open when an earlier one is taken.
+    """
+    able: list[M] = []
+    has_trained = False
+    for model in models:
+        if not can(model):
+            continue
+        if trained(model):
+            has_trained = True
+            yield model
+        else:
+            able.append(model)
+    if not has_trained:
+        yield from able
+
+
+def untrained(model: LoadedModel, works: Sequence[str]) -> str | None:
+    """A note on a model that was given for what it was not trained for; None if it was."""
+    if is_trained(model, works):
+        return None
+    return (
+        f"{model.name} ({purpose(model)}) was not trained for {' or '.join(map(_WORDS.__getitem__, works))}: its "
+        "similarities may say nothing; leave out -m for the bundled model, which was."
+    )
 
 
 def _stated_uses(model: LoadedModel) -> Iterator[str]:

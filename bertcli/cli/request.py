@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from bertcli.cli.classifier import ClassifiedModelOptions
@@ -230,6 +231,25 @@ def open_model(
     from bertcli.loaded_model import LoadedModel
 
     return open_as(LoadedModel, options, sample, engine, prompt_name)
+
+
+def public_name(model: str) -> str:
+    """Name a model for clients of a server: its name on the Hub, of a folder the last part.
+
+    A path of this machine is nobody else's business.
+    """
+    parts = [model] if Path(model).exists() else model.split("+")
+    return "+".join(Path(part).absolute().name if Path(part).exists() else part for part in parts)
+
+
+def note_untrained(model: "LoadedModel", works: tuple[str, ...]) -> None:
+    """Log a note if a model was not trained for a work that has a bundled model; no `works`: it is none of these."""
+    if not works:
+        return
+    from bertcli.capabilities import untrained
+
+    if note := untrained(model, works):
+        logger.info("%s", note)
 
 
 def open_as(

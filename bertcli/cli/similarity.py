@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from bertcli.cli.inputs import SingleTexts, read_texts
 from bertcli.cli.options import EngineOptions, ModelOptions
 from bertcli.cli.output import OutputOptions, write_results
-from bertcli.cli.request import check_rows, open_model
+from bertcli.cli.request import check_rows, note_untrained, open_model
 from bertcli.cli.results import counted
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, TABLES
@@ -71,6 +71,7 @@ def similarity(
     from bertcli.tasks.compute.similarity import cosines, similarity, vectors_of
     from bertcli.tasks.running.run import results
 
+    note_untrained(opened, ("encode",))
     task = plan(opened, replace(options, workers="auto"))
     logger.info("%s.", task.summary)
     if (how := opened.kind.compared) != "cosine":

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from bertcli.cli.options import EngineOptions, LongOptions
-from bertcli.cli.request import READINGS, Given, complete
+from bertcli.cli.request import READINGS, Given, complete, note_untrained
 from bertcli.cli.results import TaskResults
 from bertcli.extensions.declared import CommandParts
 from bertcli.files.formats import LINES, PAGE, TABLES
@@ -46,6 +46,7 @@ def run(spec: TaskSpec, **groups: Any) -> None:
     given = Given(**groups)
     request = complete(spec, given, endings(spec, READINGS[spec.reads].options(given)))
     task: Any = begin(request)
+    note_untrained(task.model, spec.needs(request.options).trained)
     if spec.gives_vectors:
         logger.info("%s.", task.summary)
     results = TaskResults(request, task, given)

@@ -55,12 +55,16 @@ INPUT_KINDS = {
 
 
 class Needs(NamedTuple):
-    """The requirements of a task: a head, the bundled model that has it, else a popular model to suggest."""
+    """The requirements of a task: a head, the bundled model that has it, else a popular model to suggest.
+
+    trained: the uses for which a model should have been trained; a command says when it was not
+    """
 
     task: str  # its name in messages
     head: str | None = None
     sample: str | None = None
     fitting: str = ""
+    trained: tuple[str, ...] = ()
 
 
 class Use(NamedTuple):

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from bertcli.cli.options import ModelOptions, models_given
-from bertcli.cli.request import open_as
+from bertcli.cli.request import open_as, public_name
 from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
 
@@ -61,7 +61,8 @@ def mcp(models: AgentModels, options: AgentOptions) -> None:
     roots = Roots(options.root or ["."])
 
     def open_model(name: str) -> "Model":
-        return open_as(Model, replace(models, model=name), name)  # type: ignore[arg-type]
+        opened = open_as(Model, replace(models, model=name), name)  # type: ignore[arg-type]
+        return opened.called(public_name(name))
 
     given = models_given(models.model)
     available = AvailableModels(given, open_model)

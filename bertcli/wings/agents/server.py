@@ -131,10 +131,9 @@ def _server(tools: dict[str, Tool]) -> Server[Any]:
             return _failed(str(error))
         except (OSError, MemoryError) as error:
             return _failed(f"{tool.name} could not be done: {error}")
-        structured = result if isinstance(result, dict) else {"records": result}
-        text = json.dumps(structured, ensure_ascii=False)
+        text = json.dumps(result, ensure_ascii=False)
         return mcp_types.CallToolResult(
-            content=[mcp_types.TextContent(type="text", text=text)], structured_content=structured
+            content=[mcp_types.TextContent(type="text", text=text)], structured_content=result
         )
 
     return Server(

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
-from bertcli import extensions
+from bertcli import capabilities, extensions
 from bertcli.errors import BertcliError
 from bertcli.extensions import CommandParts
 from bertcli.files.texts import from_values
@@ -38,6 +38,7 @@ LIMITS = DoorLimits(
     vectors=256 << 20,
     files=64_000_000,
 )
+COMPARED = ("encode",)  # for which a model was trained whose vectors are compared
 MOST_COMPARED = 200  # texts, each with each
 MOST_SAID = 300  # characters of what is wrong with an argument
 Schema = dict[str, Any]
@@ -112,24 +113,34 @@ class AvailableModels:
             self._opened[name] = self._open(name)
         return self._opened[name]
 
-    def for_task(self, task: TaskSpec, options: Any) -> Model:
-        """Choose the first model that can do a task. Errors: BertcliError, the last model's, or that there is none."""
-        sample = task.needs(options).sample
-        names = [*self._names, *([sample] if sample else [])]
+    def for_task(self, task: TaskSpec, options: Any, works: Sequence[str] = ()) -> Model:
+        """Choose a model: one of -m that was trained for the work, else the bundled one, else what can do it.
+
+        works: the uses that count as trained for it; those of the task, if none is given. Errors: BertcliError, that of
+        the last model, or that there is none.
+        """
+        needs = task.needs(options)
+        trained_for = works or needs.trained or [use.name for use in task.every_use]
         refused: BertcliError | None = None
-        for name in names:
-            model = self.opened(name)
+
+        def can(model: Model) -> bool:
+            nonlocal refused
             try:
                 compute(task).plan(model, options)
             except BertcliError as error:
                 refused = error
-            else:
-                return model
+                return False
+            return True
+
+        def trained(model: Model) -> bool:
+            return capabilities.is_trained(model, trained_for)
+
+        names = [*self._names, *([needs.sample] if needs.sample else [])]
+        for model in capabilities.which(map(self.opened, names), trained, can):
+            return model
         if refused is not None:
             raise refused
-        raise BertcliError(
-            f"No model for {task.name}: start bertcli mcp with -m MODEL, such as {task.needs(options).fitting}."
-        )
+        raise BertcliError(f"No model for {task.name}: start bertcli mcp with -m MODEL, such as {needs.fitting}.")
 
 
 def tools(models: AvailableModels, roots: Roots) -> list[Tool]:
@@ -189,8 +200,10 @@ def _of_task(
         chosen = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
         texts = chosen.pop("texts")
         options: Any = task.options(**chosen, **(fixed or {}))
-        asked = Request(task, options, from_values(texts), lambda: models.for_task(task, options), LIMITS)
-        return [record for block in run(asked) for record in block.records()]
+        model = models.for_task(task, options)
+        asked = Request(task, options, from_values(texts), lambda: model, LIMITS)
+        every = [record for block in run(asked) for record in block.records()]
+        return {"records": every, "model": model.name}
 
     return Tool(name, description, arguments, ("texts",), records)
 
@@ -217,24 +230,26 @@ def _search(models: AvailableModels, roots: Roots) -> Tool:
             names = [
                 glob.escape(name) if glob.has_magic(name) else name for name in roots.files(given["files"], LIMITS)
             ]
-            model = models.for_task(encode, encode.options())
+            model = models.for_task(encode, encode.options(), COMPARED)
             hits = extensions.exported("search_files")(given["query"], names, model=model, **chosen)
         except BertcliError as error:
             raise BertcliError(roots.in_words(str(error))) from None
-        return [{**hit, "file": roots.shown(hit["file"])} for hit in hits]
+        records = [{**hit, "file": roots.shown(hit["file"])} for hit in hits]
+        return {"records": records, "model": model.name}
 
     description = "Search files by meaning: the passages nearest to a query, each with file and line."
     return Tool("search", description, arguments, ("query", "files"), run)
 
 
 def _similarity(models: AvailableModels, texts: Sequence[str]) -> Any:
-    """Return {texts, cosine: [text, text]}."""
+    """Return {texts, cosine: [text, text], model}."""
     task = spec("encode")
     assert task is not None
     options = EncodeOptions(normalize=True)
-    asked = Request(task, options, from_values(texts), lambda: models.for_task(task, options), LIMITS)
+    model = models.for_task(task, options, COMPARED)
+    asked = Request(task, options, from_values(texts), lambda: model, LIMITS)
     vectors = np.concatenate([block.vectors for block in run(asked)])
-    return {"texts": list(texts), "cosine": np.clip(vectors @ vectors.T, -1, 1).tolist()}
+    return {"texts": list(texts), "cosine": np.clip(vectors @ vectors.T, -1, 1).tolist(), "model": model.name}
 
 
 def _params(variant: str) -> Any:

@@ -179,7 +179,7 @@ def shape(record: Record, options: Mapping[str, Any]) -> Any:
 SPEC = TaskSpec(
     KeywordsOptions,
     reads=SINGLE_TEXTS,
-    needs=lambda options: Needs("keywords", sample=SENTENCE_SAMPLE),
+    needs=lambda options: Needs("keywords", sample=SENTENCE_SAMPLE, trained=("encode",)),
     record=record,
     shape=shape,
     table=table,

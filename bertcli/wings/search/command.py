@@ -3,6 +3,7 @@
 import logging
 import os
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from bertcli.cli.inputs import read_texts
 from bertcli.cli.options import (
@@ -14,7 +15,7 @@ from bertcli.cli.options import (
     wrong,
 )
 from bertcli.cli.output import OutputOptions, check_not_read, write_results
-from bertcli.cli.request import open_model
+from bertcli.cli.request import note_untrained, open_model
 from bertcli.cli.status import FAILED
 from bertcli.errors import BertcliError
 from bertcli.extensions import CommandParts
@@ -23,6 +24,9 @@ from bertcli.files.texts import STANDARD_INPUT
 from bertcli.report.shades import shows_shades
 from bertcli.wings.search.spec import FILES, PARQUET, STORED, STORED_ENDINGS, QueryOptions, SearchOptions
 from bertcli.wings.search.tables import LineTable, NameTable, VectorTable
+
+if TYPE_CHECKING:
+    from bertcli.loaded_model import LoadedModel
 
 logger = logging.getLogger("bertcli")
 
@@ -102,7 +106,7 @@ def _in_files(job: SearchJob, files: list[str]) -> None:
     from bertcli.loaded_model import LoadedModel
     from bertcli.wings.search.files import Passages, files_of
 
-    model = open_model(job.model, search.sample, job.engine, job.query.prompt_name)
+    model = _opened(job)
     reranker = None
     if search.rerank is not None:
         reranker = LoadedModel.load(search.rerank, **job.model.fetching, engine=job.engine.engine)
@@ -123,6 +127,13 @@ def _in_files(job: SearchJob, files: list[str]) -> None:
     write_results([hit.record for hit in hits], job.output, lines)
 
 
+def _opened(job: SearchJob) -> "LoadedModel":
+    """Open the model, with a note if it was not trained for vectors that are compared."""
+    model = open_model(job.model, job.search.sample, job.engine, job.query.prompt_name)
+    note_untrained(model, job.search.trained)
+    return model
+
+
 def _in_vectors(job: SearchJob, vectors: str, *texts: str) -> None:
     from bertcli.files.search import open_vectors
     from bertcli.wings.search.stored import SearchedVectors
@@ -138,7 +149,7 @@ def _in_vectors(job: SearchJob, vectors: str, *texts: str) -> None:
         refuse(search, ("--column", "--id-column"), why)
         searched = SearchedVectors.alone(stored)
     queries = job.every_query()
-    model = open_model(job.model, search.sample, job.engine, job.query.prompt_name)
+    model = _opened(job)
     absent = {"index", "chunk", "start", "end"} - {*stored.arrays}
     table = VectorTable(STORED.columns_without(*absent), STORED.rows_of)
     write_results(searched.records(model, queries, search, job.query), job.output, table)

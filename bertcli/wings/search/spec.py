@@ -115,6 +115,11 @@ class SearchOptions(Checked):
         return first if ending_of(first) in STORED_ENDINGS else None
 
     @property
+    def trained(self) -> tuple[str, ...]:
+        """The use for which a model should have been trained; of sparse vectors no bundled one was."""
+        return () if self.sparse else ("encode",)
+
+    @property
     def sample(self) -> str:
         """The bundled model that has such vectors."""
         return MASKED_SAMPLE if self.sparse else SENTENCE_SAMPLE

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from bertcli import extensions
 from bertcli.cli.classifier import Classifiers, classifiers_option
 from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, engine_option, models_given, wrong
-from bertcli.cli.request import open_as
+from bertcli.cli.request import open_as, public_name
 from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
 
@@ -143,15 +143,11 @@ def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> 
 
 
 def _named(given: str) -> tuple[str, str]:
-    """The name that clients see, and the folder or the name on the Hub, of NAME=FOLDER or a model alone.
-
-    A path of this machine is nobody else's business: of a folder clients see the last part.
-    """
+    """The name that clients see, and the folder or the name on the Hub, of NAME=FOLDER or a model alone."""
     name, equals, model = given.partition("=")
     if equals and name and not Path(given).exists():
         return name, model
-    parts = [given] if Path(given).exists() else given.split("+")
-    return "+".join(Path(part).absolute().name if Path(part).exists() else part for part in parts), given
+    return public_name(given), given
 
 
 def _opened(options: ModelOptions, engine: ServedEngine, several: bool) -> "Model":

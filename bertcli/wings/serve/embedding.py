@@ -113,5 +113,5 @@ def prompt_of(served: Served, input_type: str | None) -> str | None:
 
 
 def cosines(one: Array, others: Sequence[Array]) -> list[float]:
-    """The cosines of a vector with others. All must have length 1."""
-    return [float(other.astype(np.float64) @ one) for other in others]
+    """The cosines of a vector with others, -1 to 1. All must have length 1, which float32 may exceed by a digit."""
+    return [float(np.clip(other.astype(np.float64) @ one, -1, 1)) for other in others]

@@ -123,7 +123,7 @@ class RankingRequest(TruncatingRequest):
             for row in rows:
                 check_wanted()
                 compared.append(_late_cosine(query, row) if late else float(row.astype(np.float64) @ query))
-            return np.array(compared)
+            return np.clip(compared, -1, 1)
 
         return await exchange.while_wanted(compare)
 

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from time import time
 from typing import Any, Literal, TypeVar
 
+from bertcli.capabilities import which
 from bertcli.errors import LONGEST_COMPARED, quoted
 from bertcli.report.terminal import visible
 from bertcli.tasks.limits import DoorLimits
@@ -177,8 +178,7 @@ class Service:
         """
         named = self.named(name) if name else []
         able = _able(named or self.models, uses)
-        # Those that were trained for it, if there are any.
-        fitting = [served for served in able if not uses or served.main_use in uses] or able
+        fitting = [*which(able, lambda served: served.main_use in uses, lambda served: True)]
         if not fitting:
             model, *_ = named or self.models
             why = f"The model {model.short} cannot answer this route, which needs {uses[0]}."
