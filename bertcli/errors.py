@@ -18,6 +18,10 @@ class BertcliError(Exception):
     """One sentence on what is wrong and what to do; the command line prints `Error: …` and exits with status 1."""
 
 
+class EndedBySignal(SystemExit):
+    """The exit of a process that a signal asked to end, such as SIGTERM."""
+
+
 class UnusableText(BertcliError):
     """A text that a task cannot use; without it the others may be fine."""
 
@@ -88,6 +92,23 @@ def did_you_mean(name: str, choices: Sequence[str]) -> str:
 def first_line(error: Exception) -> str:
     """Return the first line of another library's error, without its location and without a final dot."""
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def described(error: BaseException) -> str:
+    """An error of foreign code with its class, in one line of limited length: even its text may fail."""
+    try:
+        text = " ".join(str(error).split())
+    except KeyboardInterrupt:
+        raise
+    except BaseException as failure:
+        text = f"its text cannot be read: {type(failure).__name__}"
+    return shortened(f"{type(error).__name__}: {text}" if text else type(error).__name__, 500)
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of at most so many characters; of a longer one the beginning and the end."""
+    half = (most - 3) // 2
+    return text if len(text) <= most else f"{text[:half]}...{text[-half:]}"
 
 
 def check_choice(what: str, value: str | None, choices: Any) -> None:

@@ -337,6 +337,15 @@ def test_an_engine_comes_from_a_plugin(tmp_path: Path) -> None:
 BROKEN = {
     "absent": (None, "ModuleNotFoundError: No module named 'absent'"),
     "raising": ("raise SystemExit('no\\nno')", "SystemExit: no no"),
+    "leaving": ("raise SystemExit(0)", "SystemExit: 0"),
+    "baseless": ("class Odd(BaseException): pass\nraise Odd('tea')", "Odd: tea"),
+    "mute": (
+        "class Odd(Exception):\n    def __str__(self): raise SystemExit(0)\nraise Odd",
+        "Odd: its text cannot be read: SystemExit",
+    ),
+    "loud": ("raise ValueError('x' * 1_000_000)", f"ValueError: {'x' * 236}...{'x' * 248}"),
+    "telling": ("raise ValueError('a\\x1b[31m\\u202eb')", "ValueError: a\\x1b[31m\\u202eb"),
+    "declaring": ("EXTENSION = Extension('x', topics=(Topic(7),))", "AttributeError: 'int' object has no attribute"),
     "shapeless": ("EXTENSION = 'tag'", "its entry point names shapeless, which has no EXTENSION that is an Extension"),
     "wrongly": ("EXTENSION = Extension('x', commands=['x'])", "commands is no tuple of Command"),
     "mapped": ("EXTENSION = Extension('x', names=('x',))", "names is no mapping of names to modules"),
@@ -402,13 +411,84 @@ def test_a_broken_plugin_is_a_line_and_harms_nothing_else(installed: Path, broke
     assert beside == alone
     warned = [line for line in notes.splitlines() if line.startswith("Warning: ")]
     late = ("commanding", "again", "familial")  # nothing of these was asked for
-    expected = [
-        f"Warning: The plugin {name} 1.0 cannot be used: {why}."
-        for name, (_, why) in BROKEN.items()
-        if name not in late
-    ]
-    assert sorted(warned) == sorted(expected)
+    expected = {name: f"Warning: The plugin {name} 1.0 cannot be used: {why}" for name, (_, why) in BROKEN.items()}
+    for name, begin in expected.items():
+        assert len([line for line in warned if line.startswith(begin)]) == (name not in late), begin
+    assert len(warned) == len(expected) - len(late)
     assert "Traceback" not in notes
+
+
+def test_what_lies_beside_a_package_may_be_anything(tmp_path: Path) -> None:
+    """Bytes that are no UTF-8, lines of another form, no name: of each a warning, and the others are used."""
+    written = {
+        "latin": (b"[bertcli]\nlatin = l\xe4tin\n", b"Name: latin\nVersion: 1.0\n"),
+        "equal": (b"[bertcli]\nequal\n", b"Name: equal\nVersion: 1.0\n"),
+        "spaced": (b"[bertcli]\nspaced = not a module!\n", b"Name: spaced\nVersion: 1.0\n"),
+        "nameless": (b"[bertcli]\nnameless = nameless\n", b""),
+        "garbled": (b"[bertcli]\ngarbled = garbled\n", b"Name: g\xe4\nVersion: 1.0\n"),
+        "other": (b"\xff\xfe no group of ours", b"Name: other\nVersion: 1.0\n"),
+    }
+    for name, (entry_points, metadata) in written.items():
+        (tmp_path / f"{name}-1.0.dist-info").mkdir()
+        (tmp_path / f"{name}-1.0.dist-info" / "entry_points.txt").write_bytes(entry_points)
+        (tmp_path / f"{name}-1.0.dist-info" / "METADATA").write_bytes(b"Metadata-Version: 2.1\n" + metadata)
+    (tmp_path / "useful.py").write_text(HEAD + "EXTENSION = Extension('x', names={'twice': 'useful'})\ntwice = 2\n")
+    make_beside(tmp_path, "useful")
+    (_, doctor), notes = said([["--help"], ["doctor"]], tmp_path)
+    assert "Traceback" not in notes
+    for name in ("latin", "equal", "spaced", "nameless"):
+        assert notes.count(f"Warning: The plugin {name} 1.0 cannot be used: ") == 1, notes
+        assert f"{name} 1.0 (cannot be used: " in " ".join(doctor.split())
+    assert "'not a module!' names no module" in notes
+    assert "other 1.0" not in notes
+    assert "useful 1.0" in doctor
+    assert run("import bertcli; print(bertcli.twice)", tmp_path).stdout == "2\n"
+
+
+HOSTILE_KIND = """
+from bertcli.extensions import Extension
+from bertcli.kinds.kind import Kind
+from bertcli.kinds.modules import settings
+EXTENSION = Extension("hostile", kinds={{"bertcli_whitening.Whitening": "hostile"}})
+class Odd(BaseException): pass
+class Mute(Exception):
+    def __str__(self): raise ValueError
+class Hostile(Kind):
+    def purpose(self, *, one_label): {purpose}
+    def uses(self): {uses}
+def read(layout, modules):
+    {read}
+    return Hostile(**settings(layout, modules))
+"""
+
+
+def test_a_kind_that_fails_ends_the_command_with_the_name_of_its_plugin(tmp_path: Path) -> None:
+    folder = tmp_path / "whitened"
+    shutil.copytree(sample("bert-mini-sentence"), folder)
+    entries = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    entries.insert(2, {"idx": 9, "name": "9", "path": "9_Whitening", "type": "bertcli_whitening.Whitening"})
+    (folder / "modules.json").write_text(json.dumps(entries), encoding="utf-8")
+    sound = {"purpose": "return 'x'", "uses": "return ('encode',)", "read": "pass"}
+    make_beside(tmp_path, "hostile")
+    cases = [
+        ("read", "raise SystemExit(0)", "and the plugin for it failed (SystemExit: 0): use another version of it."),
+        ("read", "raise SystemExit(143)", "and the plugin for it failed (SystemExit: 143)"),
+        ("read", "raise Odd('tea')", "and the plugin for it failed (Odd: tea)"),
+        ("read", "raise Mute", "and the plugin for it failed (Mute: its text cannot be read: ValueError)"),
+        ("uses", "return 1 / 0", "Error: The plugin hostile 1.0 failed, ZeroDivisionError: division by zero (--debug"),
+        ("uses", "raise SystemExit(0)", "Error: The plugin hostile 1.0 failed, SystemExit: 0 (--debug shows where)"),
+        ("purpose", "raise Odd('tea')", "Error: The plugin hostile 1.0 failed, Odd: tea (--debug shows where): use"),
+        ("purpose", "raise ValueError('x' * 1_000_000)", "Error: The plugin hostile 1.0 failed, ValueError: xxxxx"),
+    ]
+    for place, code, why in cases:
+        (tmp_path / "hostile.py").write_text(HOSTILE_KIND.format(**sound | {place: code}), encoding="utf-8")
+        done = run(COMMANDS.format(commands=[["info", str(folder)], ["encode", "tea", "-m", str(folder)]]), tmp_path)
+        (info, _), (encoded, out) = json.loads(done.stdout)
+        assert "Traceback" not in done.stderr
+        assert info == (place != "read"), (place, code, done.stderr)  # `info` says why a folder cannot be read
+        assert why in done.stderr, done.stderr
+        assert len(done.stderr) < 3000
+        assert encoded == 1 or (place != "read" and "tea" in out)
 
 
 def test_what_a_broken_plugin_is_asked_for_is_refused_in_a_line(broken: Path) -> None:
@@ -422,12 +502,12 @@ def test_what_a_broken_plugin_is_asked_for_is_refused_in_a_line(broken: Path) ->
     assert done.stderr.count("The plugin familial 1.0 cannot be used: json has no FAMILY") == 1
     assert "Traceback" not in done.stderr
     for name, (_, why) in BROKEN.items():
-        assert name == "twin" or f"{name} 1.0 (cannot be used: {why})" in info
+        assert name == "twin" or f"{name} 1.0 (cannot be used: {why}" in info
 
 
 def test_nothing_looks_for_plugins_that_needs_none() -> None:
     commands = [["encode", "tea"], ["params", "--variant", "tiny"], ["trace", "tea"], ["similarity", "a", "b"]]
-    code = COMMANDS.format(commands=commands) + "print(plugin._are_any.cache_info().misses)"
+    code = COMMANDS.format(commands=commands) + "print(plugin._folders.cache_info().misses)"
     assert run(code).stdout.splitlines()[-1] == "0"
     code = COMMANDS.format(commands=[["--help"]]) + "print('importlib.metadata' in sys.modules)"
     assert run(code).stdout.splitlines()[-1] == "False"

@@ -11,8 +11,11 @@ import typer
 
 from bertcli.cli.process import asked_to_end, leave_streams
 from bertcli.cli.status import FAILED, INTERRUPTED
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, EndedBySignal, described, shortened
+from bertcli.extensions import at_fault
 from bertcli.report.terminal import visible
+
+LONGEST = 4000  # characters of a message: the longest of ours has 1,500, and what others say may be of any length
 
 
 @contextmanager
@@ -43,7 +46,9 @@ def reported(debug: bool) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         leave_streams()
-    except Exception as error:
+    except EndedBySignal:
+        raise
+    except BaseException as error:  # of a plugin, it may be of any class
         if debug:
             traceback.print_exc()
         elif status := asked_to_end():
@@ -53,20 +58,22 @@ def reported(debug: bool) -> Iterator[None]:
         raise typer.Exit(FAILED) from None
 
 
-def _message(error: Exception) -> str:
+def _message(error: BaseException) -> str:
     if isinstance(error, BertcliError):
         return str(error)
     if isinstance(error, MemoryError):
         return "There is not enough memory: close other programs, or use a smaller model."
+    if (plugin := at_fault(error)) is not None:
+        return f"The plugin {plugin.title} failed, {described(error)} (--debug shows where): use another version of it."
     if isinstance(error, ImportError):
         return f"A package cannot be imported ({error}): install it again."
     if isinstance(error, OSError):
         return f"{error.strerror or error}: {error.filename or 'while writing the result'}."
-    return f"Unexpected error, {type(error).__name__}: {error} (--debug shows where; please report it)."
+    return f"Unexpected error, {described(error)} (--debug shows where; please report it)."
 
 
 def _one_line(text: str) -> str:
-    return visible(" ".join(text.splitlines()))
+    return visible(shortened(" ".join(text.splitlines()), LONGEST))
 
 
 class _StderrHandler(logging.Handler):

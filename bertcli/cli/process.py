@@ -5,6 +5,8 @@ import signal
 import sys
 from types import FrameType
 
+from bertcli.errors import EndedBySignal
+
 _asked: list[int] = []
 
 
@@ -25,7 +27,7 @@ def asked_to_end() -> int | None:
 
 def _end(number: int, frame: FrameType | None) -> None:
     _asked.append(128 + number)
-    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+    raise KeyboardInterrupt if number == signal.SIGINT else EndedBySignal(128 + number)
 
 
 def open_closed_streams() -> None:

@@ -30,7 +30,7 @@ from bertcli.extensions.brought import (
     work_of,
 )
 from bertcli.extensions.declared import Command, CommandParts, Engine, Extension, Topic
-from bertcli.extensions.plugin import plugins, problems
+from bertcli.extensions.plugin import at_fault, plugins, problems
 from bertcli.extensions.wing import WINGS, wings
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Extension",
     "Topic",
     "answers",
+    "at_fault",
     "blamed_for",
     "command",
     "commands",

@@ -7,6 +7,7 @@ But where a plugin's kind cannot read a model, that is an error: kinds/read.py r
 
 import logging
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from bertcli.errors import EndedBySignal, described, shortened
 from bertcli.extensions.core import COMMANDS
 from bertcli.extensions.declared import Command, Engine, Extension, Topic
 from bertcli.extensions.wing import wings
@@ -32,6 +34,8 @@ Misfit = Callable[[str, T], str | None]
 
 GROUP = "bertcli"
 ENTRY_POINTS = "entry_points.txt"
+ENTRY = re.compile(r"\s*[\w.]+\s*(:\s*[\w.]+\s*)?(\[[^\]]*\])?\s*")  # MODULE, or MODULE:OBJECT
+LONGEST_PROBLEM = 700  # characters
 HOME = Path(__file__).parents[1]
 # The fields of `Extension` that are tuples, mappings of texts, and the name of one module.
 TUPLES: dict[str, type] = {
@@ -52,6 +56,7 @@ class Plugin(NamedTuple):
     name: str
     version: str
     extension: Extension
+    package: str  # that of its modules
 
     @property
     def title(self) -> str:
@@ -69,8 +74,7 @@ class Unfit(Exception):
 
 def plugins() -> tuple[Plugin, ...]:
     """The plugins that can be used, by the names of their packages. The others are warned of, once."""
-    # Importing importlib.metadata takes four times as long as looking into the folders for any plugin.
-    return _plugins() if _are_any() else ()
+    return _plugins() if _folders() else ()
 
 
 def problems() -> Mapping[str, str]:
@@ -98,22 +102,36 @@ def blamed(plugin: Plugin) -> Iterator[None]:
         yield
     except Unfit as error:
         _report(plugin.title, str(error))
-    except (Exception, SystemExit) as error:  # its code may raise anything
-        _report(plugin.title, f"{type(error).__name__}: {error}")
+    except (KeyboardInterrupt, EndedBySignal):
+        raise
+    except BaseException as error:  # its code may raise anything
+        _report(plugin.title, described(error))
+
+
+def at_fault(error: BaseException) -> Plugin | None:
+    """The plugin whose code raised an error, or was running when it was raised; None if it is none of theirs."""
+    # Not loaded for this alone: an error of the house needs no plugin.
+    of_modules = {plugin.package: plugin for plugin in _plugins()} if _plugins.cache_info().currsize else {}
+    at, culprit = error.__traceback__, None
+    while at is not None:
+        package = str(at.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        culprit = of_modules.get(package, culprit)
+        at = at.tb_next
+    return culprit
 
 
 @cache
-def _are_any() -> bool:
-    """True if the files beside any installed package name the group; packages in .zip files are not looked at."""
+def _folders() -> tuple[str, ...]:
+    """The folders beside installed packages that name the group; packages in .zip files are not looked at."""
+    folders: list[str] = []
     for folder in dict.fromkeys(sys.path):
         try:
             with os.scandir(folder or ".") as entries:
-                names = [entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
+                names = sorted(entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info")))
         except OSError:
             continue
-        if any(map(_names_group, names)):
-            return True
-    return False
+        folders += filter(_names_group, names)
+    return tuple(folders)
 
 
 def _names_group(folder: str) -> bool:
@@ -126,13 +144,9 @@ def _names_group(folder: str) -> bool:
 
 @cache
 def _plugins() -> tuple[Plugin, ...]:
-    from importlib.metadata import entry_points
-
     taken = set(own_names())
     usable: list[Plugin] = []
-    entries = sorted((*_package(entry), entry) for entry in entry_points(group=GROUP))
-    for name, version, entry in entries:
-        title = f"{name} {version}"
+    for name, version, entry in sorted(_entries()):
         try:
             extension = _declaration(entry)
             _check(extension)
@@ -141,27 +155,50 @@ def _plugins() -> tuple[Plugin, ...]:
                 if (kind, word) in taken:
                     raise Unfit(f"the {kind} {word!r} is taken")
         except Unfit as error:
-            _report(title, str(error))
+            _report(f"{name} {version}", str(error))
+            continue
+        except Exception as error:  # what it declares may be anything
+            _report(f"{name} {version}", described(error))
             continue
         taken.update(brought)
-        usable.append(Plugin(name, version, extension))
+        usable.append(Plugin(name, version, extension, entry.module.partition(".")[0]))
     return tuple(usable)
 
 
-def _package(entry: "EntryPoint") -> tuple[str, str]:
-    """The name and the version of the package that has an entry point."""
-    package = entry.dist
-    return (entry.name, "") if package is None else (package.name, package.version)
+def _entries() -> Iterator[tuple[str, str, "EntryPoint"]]:
+    """The entry points of the group, with the name and the version of their package; the first of two of one name."""
+    # Importing importlib.metadata takes four times as long as looking into the folders for any plugin.
+    from importlib.metadata import Distribution
+
+    seen: set[str] = set()
+    for folder in _folders():
+        title = os.path.basename(folder).rpartition(".")[0].replace("-", " ")
+        try:
+            package = Distribution.at(folder)
+            name, version, entries = package.name, package.version, package.entry_points.select(group=GROUP)
+            for entry in entries if isinstance(name, str) and isinstance(version, str) else ():
+                if not ENTRY.fullmatch(entry.value):
+                    raise ValueError(f"{entry.value!r} names no module")
+        except Exception as error:  # not UTF-8, or lines of another form
+            _report(title, f"{os.path.join(folder, ENTRY_POINTS)} cannot be read ({described(error)})")
+            continue
+        if not isinstance(name, str) or not isinstance(version, str):
+            _report(title, f"{folder} has no name and version")
+        elif (normal := re.sub(r"[-_.]+", "-", name).lower()) not in seen:
+            seen.add(normal)
+            yield from ((name, version, entry) for entry in entries)
 
 
 def _declaration(entry: "EntryPoint") -> Extension:
     """Import what an entry point names. Errors: Unfit."""
     try:
         named = entry.load()
-    except (Exception, SystemExit) as error:  # its code may raise anything
-        raise Unfit(f"{type(error).__name__}: {error}") from None
-    if isinstance(named, ModuleType):
-        named = getattr(named, "EXTENSION", None) or getattr(named, "WING", None)
+        if isinstance(named, ModuleType):
+            named = getattr(named, "EXTENSION", None) or getattr(named, "WING", None)
+    except (KeyboardInterrupt, EndedBySignal):
+        raise
+    except BaseException as error:  # its code may raise anything
+        raise Unfit(described(error)) from None
     if not isinstance(named, Extension):
         raise Unfit(f"its entry point names {entry.value}, which has no EXTENSION that is an Extension")
     return named
@@ -223,5 +260,5 @@ def own_names() -> frozenset[tuple[str, str]]:
 def _report(title: str, problem: str) -> None:
     """Warn, once, that a plugin cannot be used."""
     if title not in _problems:
-        _problems[title] = " ".join(problem.split())
+        _problems[title] = shortened(" ".join(problem.split()), LONGEST_PROBLEM)
         logger.warning("The plugin %s cannot be used: %s.", title, _problems[title].rstrip("."))

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from bertcli import extensions
-from bertcli.errors import BertcliError, quoted
+from bertcli.errors import BertcliError, EndedBySignal, described, quoted
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MODULES_FILE
 from bertcli.kinds import KINDS
@@ -40,11 +40,11 @@ def _read_by_plugin(module_class: str, layout: Layout, modules: Modules) -> Kind
     listed = f"{layout.folder.file(MODULES_FILE)} lists the module {quoted(module_class)}"
     try:
         kind = None if read is None else read(layout, modules)
-    except BertcliError:
+    except (BertcliError, KeyboardInterrupt, EndedBySignal):
         raise
-    except Exception as error:  # its code may raise anything
-        why = f"{type(error).__name__}: {error}"
-        raise BertcliError(f"{listed}, and the plugin for it failed ({why}): use another version of it.") from error
+    except BaseException as error:  # its code may raise anything
+        why = f"{listed}, and the plugin for it failed ({described(error)}): use another version of it."
+        raise BertcliError(why) from error
     if not isinstance(kind, Kind):
         raise BertcliError(f"{listed}, and the plugin for it does not read this folder: use another model.")
     return kind
