@@ -29,8 +29,8 @@ ORDER = [
     *(
         "_version",
         "names",
-        "extensions",
         "errors",
+        "extensions",
         "platforms",
         "ranking",
         "report",

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 import bertcli
 from bertcli.cli.command import add_command, declare, parameters_of
-from bertcli.cli.errors import notes_shown
+from bertcli.cli.errors import notes_shown, usage_visible
 from bertcli.cli.help import declaration, own_declaration, whole
 from bertcli.cli.options import CommonOptions
 from bertcli.cli.status import WRONG_USAGE
@@ -136,6 +136,16 @@ class CommandGroup(TyperGroup):
         if args and args[0] == "help":
             args = [*args[1:2], "--help"]
         return super().parse_args(ctx, args)
+
+    def make_context(self, *given: Any, **more: Any) -> Any:
+        """Parse the words before the command."""
+        with usage_visible():
+            return super().make_context(*given, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Parse the words of the command, and run it."""
+        with usage_visible():
+            return super().invoke(ctx)
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
         """Find a command by its name; a name known from elsewhere is refused with the name it has here."""

@@ -35,6 +35,16 @@ def notes_shown() -> Iterator[None]:
 
 
 @contextmanager
+def usage_visible() -> Iterator[None]:
+    """Show what wrong usage quotes as any other message: words of a command line may control a terminal."""
+    try:
+        yield
+    except typer.TyperException as error:
+        error.message = visible(shortened(error.message, LONGEST), lines=True)
+        raise
+
+
+@contextmanager
 def reported(debug: bool) -> Iterator[None]:
     """Send notes, warnings and one-line errors to standard error, and exit with the matching status."""
     try:
