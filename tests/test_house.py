@@ -160,7 +160,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = pyproject["optional-dependencies"]
     extra_of: dict[str, str | None] = {f"wings.{wing.name}": wing.extra for wing in wings()}
-    extra_of["files"] = "parquet"
+    extra_of |= {"files": "parquet", "report": "figures"}
     for path in FILES:
         declared = {*pyproject["dependencies"], *extras.get(extra_of.get(room_of(path)) or "", ())}
         missing = packages_of(path) - {*map(module_of, declared)}

@@ -6,7 +6,7 @@ writes records that are in memory, and `show` a document. No output replaces or 
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, ClassVar
 from bertcli.cli.options import ONE_FILE
 from bertcli.errors import BertcliError
 from bertcli.files.files_beside import replaced_by
-from bertcli.files.formats import FIGURE, PAGE, TABLES, check_output, ending_of
+from bertcli.files.formats import FIGURES, PAGE, TABLES, check_output, ending_of
 from bertcli.report.terminal import PrintFormat
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
     from bertcli.report.documents import Document
+    from bertcli.report.figures import Panel
     from bertcli.report.tables import Record, Table
 
 OBJECT, MARKDOWN = ".json", ".md"
@@ -82,11 +83,15 @@ class OutputOptions(PrintOptions):
     @property
     def is_figure(self) -> bool:
         """True if a figure is written."""
-        return self.ending == FIGURE
+        return self.ending in FIGURES
 
     def check(self) -> None:
         """Raise BertcliError for a file that cannot be written, before any work is done."""
         check_output(self.output, self.endings)
+        if self.is_figure:
+            from bertcli.report.figures import require_matplotlib
+
+            require_matplotlib()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,7 +105,7 @@ class PageOutput(OutputOptions):
 class FigureOutput(PageOutput):
     """The output of a command that also draws a page, and its plots as a figure for papers."""
 
-    endings: ClassVar[tuple[str, ...]] = (*PageOutput.endings, FIGURE)
+    endings: ClassVar[tuple[str, ...]] = (*PageOutput.endings, *FIGURES)
 
 
 def check_not_read(
@@ -127,18 +132,31 @@ def write_results(records: "Iterable[Record]", output: OutputOptions, table: "Ta
         say_written(output.output)
 
 
-def show(document: "Document", output: OutputOptions, draw: Callable[[], str] | None = None) -> None:
-    """Print a document, or write it to the output file and report it on stderr; `draw` gives its page or figure."""
+def show(
+    document: "Document",
+    output: OutputOptions,
+    draw: Callable[[], str] | None = None,
+    panels: "Callable[[], Sequence[Panel]] | None" = None,
+) -> None:
+    """Print a document, or write it to the output file and report it on stderr.
+
+    draw: gives its page. panels: gives the parts of its figure.
+    """
     from bertcli.report.documents import print_document
 
     if output.output is None:
         print_document(document, output.printed)
         return
-    write_document([document], output.output, draw)
+    write_document([document], output.output, draw, panels)
     say_written(output.output)
 
 
-def write_document(documents: "list[Document]", file: str, draw: Callable[[], str] | None = None) -> None:
+def write_document(
+    documents: "list[Document]",
+    file: str,
+    draw: Callable[[], str] | None = None,
+    panels: "Callable[[], Sequence[Panel]] | None" = None,
+) -> None:
     """Write documents about one result: what is drawn and Markdown have all of them, any other file has the first."""
     from bertcli.files.write.record_writer import write_lines
     from bertcli.files.write.save import save
@@ -146,8 +164,13 @@ def write_document(documents: "list[Document]", file: str, draw: Callable[[], st
     from bertcli.report.terminal import as_json
 
     ending, first = ending_of(file), documents[0]
-    if ending in (PAGE, FIGURE) and draw is not None:
+    if ending == PAGE and draw is not None:
         save(file, draw().encode())
+    elif ending in FIGURES and panels is not None:
+        from bertcli.report.figures import as_bytes as drawn
+        from bertcli.report.figures import figure_of
+
+        save(file, drawn(figure_of(panels()), ending))
     elif ending == OBJECT:
         save(file, as_json(first.record) + b"\n")
     elif ending == MARKDOWN:

@@ -325,7 +325,7 @@ def endings_with(*contents: Content) -> tuple[str, ...]:
     return tuple(ending for what in contents for ending, format in BY_ENDING.items() if what in format.holds)
 
 
-PAGE, FIGURE = ".html", ".svg"
+PAGE, FIGURES = ".html", (".pdf", ".svg", ".png")
 LINES = ".txt"  # of results that are a text each
 RECORDS = endings_with("records")
 TABLES = endings_with("records", "rows")  # of records that have rows in a table
@@ -357,7 +357,7 @@ def check_output(file: str | None, allowed: tuple[str, ...]) -> None:
     if file is None:
         return
     ending = ending_of(file)
-    brought = None if ending in BY_ENDING or ending in (PAGE, FIGURE) else known_format(ending)
+    brought = None if ending in BY_ENDING or ending in (PAGE, *FIGURES) else known_format(ending)
     fits = brought is not None and "records" in brought.holds and {*RECORDS} <= {*allowed}
     if ending not in allowed and not fits:
         single = ending in SINGLE and not {*SEVERAL}.isdisjoint(allowed)
@@ -374,6 +374,6 @@ def check_output(file: str | None, allowed: tuple[str, ...]) -> None:
     if not os.access(path.parent, os.W_OK):
         raise BertcliError(f"Cannot write {file}: the folder {path.parent} is not writable.")
     check_beside(file)
-    format = known_format(ending) if ending not in (PAGE, FIGURE) else None
+    format = known_format(ending) if ending not in (PAGE, *FIGURES) else None
     if format is not None:
         format.check(file)

@@ -329,7 +329,7 @@ def test_every_command_takes_the_model_of_the_variable(tmp_path: Path) -> None:
         "serve": ("--port", "0"),
         "mcp": (),
     }
-    takes_none = {"info", "doctor"}  # a model is an argument; a model is timed where it is asked for
+    takes_none = {"info"}  # a model is an argument
     assert given.keys() == {command for command, options in options_of().items() if "-m" in options} - takes_none
     for command, words in given.items():
         own = words[2:] if words[:1] == ("-m",) else words

@@ -18,7 +18,7 @@ from bertcli.cli.options import (
 from bertcli.cli.output import FigureOutput, check_not_read, write_document
 from bertcli.cli.request import open_as
 from bertcli.errors import BertcliError, quoted
-from bertcli.files.formats import FIGURE, ending_of
+from bertcli.files.formats import ending_of
 from bertcli.report.written import COMMAND, say_written
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import spec
@@ -57,7 +57,7 @@ def evaluate(models: Models, options: Evaluate, report: ReportOptions, engine: E
 
     bertcli evaluate reviews.csv -m my-classifier
     bertcli evaluate reviews.csv -m old -m new --by source -o report.html
-    bertcli evaluate reviews.csv -m my-classifier -o figures.svg
+    bertcli evaluate reviews.csv -m my-classifier -o figures.pdf
     bertcli evaluate reviews.csv --cluster author
     bertcli evaluate beir/ --truncate-dim 256,64 --dtype int8,binary
     bertcli evaluate qrels.txt --run bm25.trec
@@ -167,7 +167,6 @@ def _write(evaluation: "Evaluation", file: str) -> None:
     """Write the report in the format of the file's ending, and report the file on stderr."""
     from bertcli.files.write.save import save
     from bertcli.wings.evaluate.load.beir import run_of
-    from bertcli.wings.evaluate.report.figure import evaluation_figure
     from bertcli.wings.evaluate.report.page import evaluation_page
     from bertcli.wings.evaluate.report.tables import documents
 
@@ -175,6 +174,5 @@ def _write(evaluation: "Evaluation", file: str) -> None:
         save(file, run_of(evaluation.outcomes[-1]))
     else:
         title = f"Evaluation: {evaluation.data.task} on {Path(evaluation.data.file).name}"
-        draw = evaluation_figure if ending_of(file) == FIGURE else evaluation_page
-        write_document(documents(evaluation), file, lambda: draw(evaluation, title))
+        write_document(documents(evaluation), file, lambda: evaluation_page(evaluation, title), evaluation.panels)
     say_written(file)

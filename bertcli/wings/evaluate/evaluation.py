@@ -5,7 +5,7 @@ report/ shows the record.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Text
 from bertcli.model import Model
+from bertcli.report.charts import Curve
+from bertcli.report.figures import Panel, WithFigure
 from bertcli.wings.evaluate.bootstrap import SEED, Figure, Record, Resampling, estimate
 from bertcli.wings.evaluate.comparison import differences, holm
 from bertcli.wings.evaluate.evaluators.evaluator import evaluator
@@ -22,14 +24,16 @@ from bertcli.wings.evaluate.figures import spec_of
 from bertcli.wings.evaluate.load.data_file import cluster_numbers
 from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.options import Evaluate
-from bertcli.wings.evaluate.outcome import Curve, Outcome, Results
+from bertcli.wings.evaluate.outcome import Outcome, Results
 from bertcli.wings.evaluate.provenance import model_of, provenance
+from bertcli.wings.evaluate.report.figure import panels
 
 # Texts on which a model did worst, as the page lists them.
 WORST = 20
 
 
-class Evaluation(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(WithFigure):
     """The report of `bertcli evaluate`: its record, and each model's outcome and curve, which the record lacks."""
 
     data: Labelled
@@ -41,6 +45,10 @@ class Evaluation(NamedTuple):
     def unit(self) -> str:
         """The name of what is counted, in the plural."""
         return evaluator(self.data.task).unit
+
+    def panels(self) -> list[Panel]:
+        """Figures with their intervals, differences, and each model's plots."""
+        return panels(self.record, self.curves)
 
 
 def evaluate(data: Labelled, models: Iterable[Model], options: Evaluate, command: str = "") -> Evaluation:

@@ -1,6 +1,6 @@
 """Outcome: a model's results on labelled texts, as an evaluator returns them; figures are functions of its arrays."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -8,32 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.report.charts import Curve
 from bertcli.wings.evaluate import metrics
 from bertcli.wings.evaluate.bootstrap import FigureFacts
 from bertcli.wings.evaluate.metrics import Figures, Numbers
 
 Names = Sequence[str]
 Arrays = Sequence[NDArray[Any]]
-
-
-class Curve(NamedTuple):
-    """A plot with both axes from 0 to 1: points, joined in this order.
-
-    across, up: titles of the axes. ideal: draw the diagonal, on which a perfect model's points lie. names: a label
-    below each point. ranges: the interval of each point's value. beside: further lines, dashed. notes: a note on each
-    point. line_names: the names of all lines, where they end on the right.
-    """
-
-    title: str
-    across: str
-    up: str
-    points: Iterable[tuple[float, float]]
-    ideal: bool = False
-    names: Sequence[str] = ()
-    ranges: Sequence[tuple[float, float]] = ()
-    beside: Sequence[Iterable[tuple[float, float]]] = ()
-    notes: Sequence[str] = ()
-    line_names: Sequence[str] = ()
 
 
 class Details(NamedTuple):

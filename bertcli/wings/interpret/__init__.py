@@ -3,7 +3,6 @@
 command   make the command of a view from its spec (specs/), and print its result or write it as a record or a page
 examples  examples of the views for `bertcli info`: which of them can use a model, with texts that suit it
 labelled  the labelled texts that the view probe reads: their options, and how they are read from a file
-plots     charts with ticks on both axes, on pages and in figures
 options   the options that several views share: maximum length (`CutOptions`) and the target (`TargetOptions`)
 registry  find the specs of the views (explain, lens, heads, patch, probe, diff), of which command.py makes commands
 """

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertcli.cli.classifier import ClassifiedModelOptions
 from bertcli.cli.inputs import FewTexts, SingleTexts, read_texts
@@ -26,14 +26,13 @@ from bertcli.wings.interpret.specs.probe import CLASSIFIER
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
-    from bertcli.report.documents import View
+    from bertcli.report.figures import Panel
 
 logger = logging.getLogger("bertcli")
 
 
 # Of files that hold the rows of tables, not records.
 ROW_ENDINGS = tuple(ending for ending in TABLES if ending not in RECORDS)
-V = TypeVar("V", bound="View")
 
 
 def begin(texts: InputOptions, output: OutputOptions) -> "Texts":
@@ -48,7 +47,7 @@ def show_each(
     task: str,
     texts: "Texts",
     output: OutputOptions,
-    draw: Callable[[Sequence[Any]], str],
+    draw: Callable[..., str],
 ) -> None:
     """Views of texts as records, or a page or figure of all of them, or shown one after the other on standard output.
 
@@ -69,9 +68,20 @@ def show_each(
                 print_document(view.document(), "markdown")
     elif output.is_page or output.is_figure or output.ending in (MARKDOWN, *ROW_ENDINGS) or output.printed == "csv":
         made = list(views)
-        show(_together(made), output, lambda: draw(made))
+        show(_together(made), output, lambda: draw(made), lambda: _panels(made))
     else:
         write_results((view.record for view in views), output, Table((), ""))
+
+
+def _panels(views: Sequence[Any]) -> "list[Panel]":
+    """The parts of one figure of all texts."""
+    panels = []
+    for view in views:
+        of_view = [*view.panels()]
+        if len(views) > 1:
+            of_view[0] = of_view[0]._replace(title=f"Text {view.index}: {of_view[0].title or view.text}")
+        panels += of_view
+    return panels
 
 
 def _together(views: Sequence[Any]) -> Document:
@@ -85,12 +95,12 @@ def _together(views: Sequence[Any]) -> Document:
     return Document(columns, rows, [], {}, lines)
 
 
-def show_document(view: V, output: OutputOptions, draw: Callable[[V], str]) -> None:
+def show_document(view: Any, output: OutputOptions, draw: Callable[[Any], str]) -> None:
     """One view of everything, printed or in a file."""
     if output.is_table:
         view.print()
     else:
-        show(view.document(), output, lambda: draw(view))
+        show(view.document(), output, lambda: draw(view), lambda: view.panels())
 
 
 # -------------------------------------------------------------------------------------------------- what a view reads
@@ -163,12 +173,6 @@ def run(spec: ViewSpec, **groups: Any) -> None:
         _of_two_models(spec, **groups)
 
 
-def _drawing(work: Any, output: OutputOptions) -> Callable[..., str]:
-    """What draws a view's results: their figure, or their page."""
-    draw: Callable[..., str] = work.figure if output.is_figure else work.draw
-    return draw
-
-
 def _of_texts(spec: ViewSpec, texts: InputOptions, model: ModelOptions, options: Any, output: Any) -> None:
     source = begin(texts, output)
     if not spec.each:  # all are read before a model is opened
@@ -177,13 +181,13 @@ def _of_texts(spec: ViewSpec, texts: InputOptions, model: ModelOptions, options:
     work = compute(spec)
     if spec.each:
         views = work.measure(opened, source, options)
-        show_each(views, spec.name, source, output, partial(_drawing(work, output), model=opened.name))
+        show_each(views, spec.name, source, output, partial(work.draw, model=opened.name))
         return
     from bertcli.files.texts import Texts
     from bertcli.report.progress import counted
 
     seen = Texts(counted(source, spec.name, "texts", source.count))
-    show_document(work.measure(opened, seen, options), output, _drawing(work, output))
+    show_document(work.measure(opened, seen, options), output, work.draw)
 
 
 def _of_two_texts(
@@ -202,7 +206,7 @@ def _of_two_texts(
         return counted(rows, spec.name, "rows", len(rows))
 
     views = work.measure(opened, texts.a, replace(options, b=texts.other_text), output.is_page, counting)
-    show_document(views[0], output, lambda _: _drawing(work, output)(views, opened.name))
+    show_document(views[0], output, lambda _: work.draw(views, opened.name))
 
 
 def _of_labelled_texts(
@@ -229,7 +233,7 @@ def _of_labelled_texts(
         opened, labelled.texts, replace(options, labels=labelled.labels, clusters=labelled.clusters), counting
     )
     if classifier is None:
-        show_document(view, output, lambda view: _drawing(work, output)(view, opened.name))
+        show_document(view, output, lambda view: work.draw(view, opened.name))
         return
     # The table is printed first, since the file does not have it: it is there even where that cannot be written.
     view.print()
@@ -276,7 +280,7 @@ def _of_two_models(
         view = work.measure(model, other, values, tolerance=options.tolerance, max_length=options.max_length)
     except work.OtherText as error:
         raise wrong("TEXT", str(error)) from None
-    show_document(view, output, _drawing(work, output))
+    show_document(view, output, work.draw)
     if options.check and view.differs:
         raise BertcliError(view.differs)
     if options.check == "all" and any(view.only):

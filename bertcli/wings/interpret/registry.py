@@ -2,8 +2,8 @@
 
 A view is a file in specs/ with a `SPEC`, and a file of the same name in compute/; there is no list of them. A plugin
 names both for a view of its own. The file in compute/ has `measure`, which makes results (`report.documents.View`) from
-a model and what the view reads, `draw`, which makes a page of them, and `figure` with its plots, if it has any
-(`has_figure`); all are called by these names. Texts have one result for all, or one each (`each`).
+a model and what the view reads, and `draw`, which makes a page of them; both are called by these names. A result with
+plots has `panels` (`has_figure`). Texts have one result for all, or one each (`each`).
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ class ViewSpec:
 
     options: a dataclass, whose docstring is the help. sample: gives the bundled model for options and texts, if the
     command names none. each: a result for each text, not one for all. takes_classifier: reads a file of `probe -o`.
-    has_figure: its plots can be written as a figure (.svg).
+    has_figure: results have `panels`, and can be written as a figure.
     panel, position: where --help lists the command, and its rank there.
     """
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from helpers.terminal import bertcli
 
-from bertcli.wings.evaluate.outcome import Curve
-from bertcli.wings.evaluate.report.page import LETTER, drawn
+from bertcli.report.charts import LETTER, Curve, drawn
 
 DATA = Path(__file__).parents[2] / "data"
 REVIEWS = DATA / "reviews.csv"
@@ -99,7 +98,8 @@ def test_markdown_and_csv_hold_the_figures(tmp_path: Path) -> None:
 
 def test_an_unknown_ending_is_refused_before_any_work(tmp_path: Path) -> None:
     left = bertcli("evaluate", "missing.csv", "-o", tmp_path / "x.docx")
-    assert "the ending must be one of .json, .jsonl, .csv, .tsv, .md, .parquet, .html, .svg, .trec" in left.error
+    endings = ".json, .jsonl, .csv, .tsv, .md, .parquet, .html, .pdf, .svg, .png, .trec"
+    assert f"the ending must be one of {endings}" in left.error
 
 
 def test_a_run_is_of_rankings_only(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""`-o FILE.svg` of the views: one figure that holds the words and numbers of the table, the same each time."""
+"""`result.figure()` of the views and `-o FILE.pdf|.svg|.png`: matplotlib's Figure has the numbers of the record."""
 
 import json
-import zlib
-from base64 import b64decode
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,234 +11,207 @@ import pytest
 from conftest import Made
 from helpers.late_folders import write_late
 from helpers.terminal import bertcli
-from reference.view_cases import LABELS, MASKED, MASKS, TEXTS, VECTORS
+from matplotlib.figure import Figure
+from reference.view_cases import LABELS, MASKED, MASKS, TEXTS
 
 import bertcli as library
+from bertcli.report.figures import WIDTH, as_bytes
 
 DATA = Path(__file__).parents[2] / "data"
-SVG = "{http://www.w3.org/2000/svg}"
-NASTY = "A warm </text><script>alert(1)</script> & \x1b[31m film"
-
-
-class Figure:
-    """A figure as a program reads it: `words` are all texts that are drawn, `notes` the titles of shapes."""
-
-    def __init__(self, file: Path) -> None:
-        self.root = ElementTree.parse(file).getroot()
-        assert self.root.tag == f"{SVG}svg"
-        self.words = ["".join(text.itertext()) for text in self.root.iter(f"{SVG}text")]
-        self.title, *self.notes = [title.text or "" for title in self.root.iter(f"{SVG}title")]
-        self.about = next(self.root.iter(f"{SVG}desc")).text or ""
-        self.grounds = [shape.get("fill") for shape in self.root.iter(f"{SVG}rect")][1:]
-
-
-def drawn(tmp_path: Path, *arguments: Any, again: bool = True) -> Figure:
-    """The figure of a command, which must be the same when it is drawn again (or not, to save time)."""
-    file = tmp_path / "figure.svg"
-    done = bertcli(*arguments, "-o", file)
-    assert (done.status, done.out) == (0, ""), done.err
-    assert "figure.svg" in done.err
-    if again:
-        first = file.read_bytes()
-        assert bertcli(*arguments, "-o", file).status == 0
-        assert file.read_bytes() == first
-    return Figure(file)
+NASTY = "A warm </text><script>alert(1)</script> & $x_1$ \x1b[31m film"
 
 
 def record(*arguments: Any) -> Any:
     return json.loads(bertcli(*arguments, "--format", "json").out)
 
 
-def test_explain_figure_has_each_word_above_its_contribution(made: Made, tmp_path: Path) -> None:
-    command = ["explain", "-m", made(**LABELS), *TEXTS[:2]]
-    figure = drawn(tmp_path, *command)
-    for view in record(*command):
-        words = [word["word"] for word in view["words"]]
-        numbers = [f"{word['contribution']:+z.2f}" for word in view["words"]]
-        at = figure.words.index(words[0])
-        assert figure.words[at : at + 2 * len(words)] == [
-            each for pair in zip(words, numbers, strict=True) for each in pair
-        ]
-        assert f"for {view['target']}" in figure.words
-        assert any(f"{view['value']:.4f}" in text for text in figure.words)
-    assert "not why" in figure.about
-    # The word that speaks for the result most has the full color.
-    largest = max(record(*command)[0]["words"], key=lambda word: abs(word["contribution"]))
-    assert ("#58a0de" if largest["contribution"] > 0 else "#ec7862") in figure.grounds
+def names(axes: Any, which: str) -> list[str]:
+    """The names at an axis."""
+    return [label.get_text() for label in getattr(axes, f"get_{which}ticklabels")()]
 
 
-def test_explain_figure_escapes_what_a_text_holds(made: Made, tmp_path: Path) -> None:
-    figure = drawn(tmp_path, "explain", "-m", made(**LABELS), NASTY)
-    assert {element.tag.removeprefix(SVG) for element in figure.root.iter()} == {
-        "svg", "title", "desc", "rect", "g", "text",
-    }  # fmt: skip
-    assert "&" in figure.words
-    assert "script" in figure.words
+def pictures(figure: Figure) -> list[np.ndarray]:
+    """The numbers of each heat map, from above; scales of colors are none."""
+    return [np.asarray(axes.images[0].get_array()) for axes in figure.axes if axes.images]
 
 
-def test_explain_figure_of_a_pair_has_both_texts(made: Made, tmp_path: Path) -> None:
-    figure = drawn(tmp_path, "explain", "-m", made(**VECTORS), "A dog ran.", "--contrast", "The cat sat.")
-    assert figure.words[0].startswith("The cosine with")
-    assert "dog" in figure.words
+def texts_in(axes: Any) -> list[str]:
+    return [text.get_text() for text in axes.texts]
+
+
+def test_explain_figure_has_a_bar_for_each_word(made: Made) -> None:
+    (view,) = library.explain(library.load(made(**LABELS)), TEXTS[0])
+    (axes,) = view.figure().axes
+    assert names(axes, "y") == [word.word for word in view.words]
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([word.contribution for word in view.words])
+    assert axes.get_xlabel() == f"contribution to {view.meaning}"
+    dark, light = ({bar.get_facecolor() for bar in axes.patches if (bar.get_width() >= 0) is sign} for sign in (1, 0))
+    assert not dark & light, "for and against are told apart in grey, too"
 
 
 def test_explain_figure_of_late_interaction_has_the_matches(tmp_path: Path) -> None:
-    command = [
-        "explain",
-        "-m",
-        write_late(tmp_path / "model", "stanford"),
-        "hot tea?",
-        "--text-pair",
-        "The tea, was hot.",
-    ]
-    figure = drawn(tmp_path, *command)
-    assert {"hot", "tea,", "was"} <= {*figure.words}, "both texts"
-    begin = figure.words.index("Match")
-    for word in record(*command)[0]["words"]:
-        begin = figure.words.index(word["word"], begin + 1)
-        assert figure.words[begin + 1] == f"{word['contribution']:+z.4f}"
-        assert figure.words[begin + 3] == word["match"]
+    model = library.load(write_late(tmp_path / "model", "stanford"))
+    (view,) = library.explain(model, "hot tea?", "The tea, was hot.")
+    (axes,) = view.figure().axes
+    assert names(axes, "y") == [f"{word.word} → {word.match}" for word in view.words]
 
 
-def test_explain_figure_of_texts_with_one_target_has_one_legend(made: Made, tmp_path: Path) -> None:
-    label = record("explain", "-m", made(**LABELS), "tea")[0]["target"]
-    command = ["explain", "-m", made(**LABELS), "tea", "king", "dog", "--label", label]
-    figure = drawn(tmp_path, *command)
-    assert figure.words.count(f"for {label}") == 1
-    assert [text.partition(".")[0] for text in figure.words if text.startswith("Text ")] == [
-        "Text 0",
-        "Text 1",
-        "Text 2",
-    ]
+def test_lens_figure_has_a_curve_whose_axis_fits_and_each_layers_predictions(made: Made) -> None:
+    (view,) = library.lens(library.load(made(**MASKS)), MASKED)
+    curve, heat = view.figure().axes
+    layers = view.masks[0].layers
+    scores = [layer.score for layer in layers]
+    assert curve.lines[0].get_ydata().tolist() == pytest.approx(scores)
+    assert curve.get_ylim()[1] < 1.2 * max(scores), "not up to 1, where nothing is"
+    assert [int(name) for name in names(curve, "x")] == [layer.layer for layer in layers]
+    shown = [[f"{one.token_str} {one.score:.0%}" for one in layer.predictions] for layer in layers]
+    assert texts_in(heat) == [text for row in shown for text in row]
+    assert names(heat, "y") == ["embeddings", "layer 1", "layer 2"]
 
 
-def test_figure_of_no_text_is_empty(made: Made, tmp_path: Path) -> None:
-    (tmp_path / "none.txt").touch()
-    figure = drawn(tmp_path, "explain", "-m", made(**LABELS), "-i", tmp_path / "none.txt")
-    assert figure.words == []
-    assert figure.root.get("height") == "6pt"
+def test_lens_figure_of_all_tokens_is_a_heat_map(made: Made) -> None:
+    (view,) = library.lens(library.load(made(**MASKS)), MASKED, all_tokens=True)
+    figure = view.figure()
+    scores = [[layer.predictions[0].score for layer in token.layers] for token in view.masks]
+    np.testing.assert_allclose(pictures(figure)[0], scores, rtol=1e-6)
+    assert names(figure.axes[0], "y") == [f"{token.position} {token.token_str}" for token in view.masks]
+    assert "probability" in [axes.get_ylabel() for axes in figure.axes]
 
 
-def test_lens_figure_has_the_curve_and_the_table(made: Made, tmp_path: Path) -> None:
-    command = ["lens", "-m", made(**MASKS), MASKED]
-    figure = drawn(tmp_path, *command)
-    (view,) = record(*command)
-    for layer in view["masks"][0]["layers"]:
-        for token in layer["predictions"]:
-            assert f"{token['token_str']} {token['score']:.1%}" in figure.words
-        assert f"{layer['kl']:.4f}" in figure.words
-        assert f"layer {layer['layer']}: probability {layer['score']:.4f}" in figure.notes
-
-
-def test_lens_figure_of_all_tokens_is_a_heat_map(made: Made, tmp_path: Path) -> None:
-    command = ["lens", "-m", made(**MASKS), MASKED, "--all"]
-    figure = drawn(tmp_path, *command)
-    (view,) = record(*command)
-    for token in view["masks"]:
-        for layer in token["layers"]:
-            best = layer["predictions"][0]
-            assert f"{best['token_str']} {best['score']:.0%}" in " ".join(figure.words)
-            assert f"{best['score']:.1%}" in figure.notes
-    assert "layer →" in figure.words
-
-
-def test_heads_figure_has_each_heads_weights_and_its_number(made: Made, tmp_path: Path) -> None:
-    command = ["heads", "-m", made(**LABELS), TEXTS[2], "--ablate"]
-    figure = drawn(tmp_path, *command)
+def test_heads_figure_has_each_heads_weights_tokens_layers_and_a_scale_of_greys(made: Made) -> None:
     view = library.heads(library.load(made(**LABELS)), TEXTS[2], ablate=True)
-    pictures = [_pixels(image.get("href") or "") for image in figure.root.iter(f"{SVG}image")]
-    assert len(pictures) == len(view.heads)
-    for head in view.heads:
-        assert f"{head.change:+z.3f}" in figure.words
-        # Pictures are in the order of layers and heads.
-        picture = pictures[(head.layer - 1) * view.weights.shape[1] + head.head - 1]
-        weights = view.weights[head.layer - 1, head.head - 1]
-        assert np.array_equal(picture, np.round(255 * weights))
-    largest = max(view.heads, key=lambda head: abs(head.change or 0))
-    assert ("#58a0de" if (largest.change or 0) > 0 else "#ec7862") in figure.grounds
-    assert "Head 1" in figure.words
+    figure = view.figure()
+    layers, heads = view.weights.shape[:2]
+    drawn = [axes for axes in figure.axes if axes.images]
+    assert len(drawn) == layers * heads
+    changes = {(head.layer, head.head): head.change for head in view.heads}
+    for number, axes in enumerate(drawn):
+        layer, head = divmod(number, heads)
+        assert np.array_equal(np.asarray(axes.images[0].get_array()), view.weights[layer, head])
+        assert axes.get_xlabel() == f"{changes[1 + layer, 1 + head]:+z.3f}"
+        assert axes.images[0].get_cmap().name == "Greys"
+        assert axes.get_ylabel() == (f"Layer {1 + layer}" if head == 0 else "")
+        assert axes.get_title() == (f"Head {1 + head}" if layer == 0 else "")
+        assert names(axes, "y") == ([*view.pieces] if head == 0 else [])
+        assert names(axes, "x") == ([*view.pieces] if layer == 0 else [])
+    assert [axes.get_ylabel() for axes in figure.axes if axes not in drawn] == ["attention weight"]
 
 
-def _pixels(href: str) -> Any:
-    """The levels of a picture [row, column], 8 bits each, without filters: one for each weight; its colors are blue."""
-    data = b64decode(href.removeprefix("data:image/png;base64,"))
-    assert data.startswith(b"\x89PNG")
-    width, height = np.frombuffer(data[16:24], ">u4")
-    begin = data.index(b"IDAT")
-    length = int.from_bytes(data[begin - 4 : begin])
-    rows = np.frombuffer(zlib.decompress(data[begin + 4 : begin + 4 + length]), np.uint8).reshape(height, 1 + width)
-    assert not rows[:, 0].any()
-    begin = data.index(b"PLTE") + 4
-    assert (data[begin : begin + 3], data[begin + 765 : begin + 768]) == (b"\xff\xff\xff", bytes((8, 48, 107)))
-    # Each weight is a square of pixels.
-    edges = [0, *np.flatnonzero(np.diff(rows[:, 1:].astype(int), axis=0).any(axis=1)) + 1]
-    side = int(np.gcd.reduce([*edges, len(rows)]))
-    return rows[::side, 1::side]
+def test_heads_figure_leaves_out_what_top_k_does(made: Made) -> None:
+    figure = library.heads(library.load(made(**LABELS)), TEXTS[2], ablate=True, top_k=1).figure()
+    assert len(pictures(figure)) == 1
 
 
-def test_heads_figure_leaves_out_what_top_k_does(made: Made, tmp_path: Path) -> None:
-    figure = drawn(tmp_path, "heads", "-m", made(**LABELS), TEXTS[2], "--ablate", "--top-k", "1")
-    assert len([*figure.root.iter(f"{SVG}image")]) == 1
+def test_heads_figure_of_one_head_has_its_percentages(made: Made) -> None:
+    view = library.heads(library.load(made(**MASKS)), MASKED, layer="1.2")
+    assert view.attention is not None
+    figure = view.figure()
+    np.testing.assert_allclose(pictures(figure)[0], view.attention.weights, rtol=1e-6)
+    percent = [f"{100 * weight:.0f}" for row in view.attention.weights.tolist() for weight in row]
+    assert texts_in(figure.axes[0]) == percent
+    longer = library.heads(library.load(made(**MASKS)), f"{MASKED} {MASKED} {MASKED}", layer="1").figure()
+    assert texts_in(longer.axes[0]) == [], "numbers have no room there"
 
 
-def test_heads_figure_of_one_head_has_its_percentages(made: Made, tmp_path: Path) -> None:
-    command = ["heads", "-m", made(**MASKS), MASKED, "--layer", "1.2"]
-    figure = drawn(tmp_path, *command)
-    attention = record(*command)["attention"]
-    tokens = attention["tokens"]
-    begin = figure.words.index(tokens[0])
-    expected = [*tokens]
-    for piece, weights in zip(tokens, attention["weights"], strict=True):
-        expected += [piece, *(f"{100 * weight:.0f}" for weight in weights)]
-    assert figure.words[begin:] == expected
-    # A longer text is a picture.
-    longer = drawn(tmp_path, "heads", "-m", made(**MASKS), f"{MASKED} {MASKED}", "--layer", "1")
-    assert len([*longer.root.iter(f"{SVG}image")]) == 1
-
-
-def test_heads_figure_follows_a_token_through_all_layers(made: Made, tmp_path: Path) -> None:
-    command = ["heads", "-m", made(**MASKS), MASKED, "--rollout", "2"]
-    figure = drawn(tmp_path, *command)
-    shares = record(*command)["rollout"][2]
-    assert all(f"{share:.1%}" in figure.words for share in shares)
-    through, mean = (figure.words.index(name) for name in ("Rollout through all layers", "Mean weight"))
-    assert through < mean
+def test_heads_figure_follows_a_token_through_all_layers(made: Made) -> None:
     view = library.heads(library.load(made(**MASKS)), MASKED, rollout=2)
     assert view.rollout is not None
-    *_, first, second = [_pixels(image.get("href") or "") for image in figure.root.iter(f"{SVG}image")]
-    assert np.array_equal(first, np.round(255 * view.rollout.layers))
-    assert np.array_equal(second, np.round(255 * view.rollout.mean))
+    *_, through, mean = pictures(view.figure())
+    np.testing.assert_allclose(through, view.rollout.layers)
+    np.testing.assert_allclose(mean, view.rollout.mean)
 
 
 @pytest.mark.parametrize("of", ["layers", "heads"])
-def test_patch_figure_has_the_effects_and_what_differs(made: Made, tmp_path: Path, of: str) -> None:
-    command = ["patch", "-m", made(**LABELS), "The cat sat.", "The dog sat.", "--of", of]
-    figure = drawn(tmp_path, *command)
-    found = record(*command)
-    for effects in found["effects"][of]:
-        assert all(f"{effect:+z.2f}" in figure.words for effect in effects)
-    assert f"{found['value_a']:.4f}:" in figure.words
-    # The words that differ have a ground of their own.
-    assert {"cat", "dog"} <= {*figure.words}
-    titles = {"layers": "Residual stream after each layer", "heads": "Attention heads' output"}
-    assert [text for text in figure.words if text.startswith(tuple(titles.values()))] == [
-        text for text in figure.words if text.startswith(titles[of])
-    ]
+def test_patch_figure_has_the_effects_of_each_direction_and_what_differs(made: Made, of: str) -> None:
+    model = library.load(made(**LABELS))
+    view = library.patch(model, "The cat sat.", "The dog sat.", of=of, direction="both")
+    figure = view.figure()
+    for picture, effects in zip(pictures(figure), view.effects.values(), strict=True):
+        np.testing.assert_allclose(picture, effects.T if of == "layers" else effects)
+    down = names(figure.axes[0], "y")
+    tokens = ["0 [CLS]", "1 the", "2 cat → dog", "3 sat", "4 .", "5 [SEP]"]
+    assert down == (tokens if of == "layers" else ["layer 1", "layer 2"])
+    assert texts_in(figure.axes[0])[0] == f"{view.effects['denoise'][0, 0]:+z.2f}"
 
 
-def test_patch_figure_has_a_map_for_each_direction(made: Made, tmp_path: Path) -> None:
-    figure = drawn(tmp_path, "patch", "-m", made(**LABELS), "The cat sat.", "The dog sat.", "--direction", "both")
-    maps = [text.partition(": ")[2] for text in figure.words if text.startswith("Residual stream")]
-    assert maps == ["B with what A has there", "A with what B has there"]
+def test_probe_figure_has_the_intervals_and_the_confusions() -> None:
+    rows = [line.split(",") for line in (DATA / "reviews.csv").read_text().splitlines()[1:]]
+    texts, labels = [",".join(row[:-2]).strip('"') for row in rows], [row[-2] for row in rows]
+    view = library.probe(library.load("bert-mini-sentiment"), texts, labels, folds=3)
+    curve, heat = view.figure().axes
+    accuracy, majority, control = _lines(curve)
+    assert accuracy == pytest.approx([layer.accuracy.value for layer in view.layers])
+    assert majority == pytest.approx([layer.majority for layer in view.layers])
+    assert control == pytest.approx([layer.control for layer in view.layers])
+    counts = view.layers[view.chosen].confusion.astype(int)
+    assert texts_in(heat) == [str(count) for count in counts.ravel()]
 
 
-def test_probe_figure_has_the_intervals_and_the_confusions(tmp_path: Path) -> None:
-    command = ["probe", "-i", DATA / "reviews.csv", "-m", "bert-mini-sentiment", "--layer", "2"]
-    figure = drawn(tmp_path, *command, again=False)
-    for layer in record(*command)["layers"]:
-        accuracy = layer["accuracy"]
-        assert f"{accuracy['value']:.4f} [{accuracy['low']:.4f}, {accuracy['high']:.4f}]" in figure.notes
-    assert {"negative", "positive", "majority", "control"} <= {*figure.words}
+def _lines(axes: Any) -> list[list[float]]:
+    """The heights of lines, each with those of the same name."""
+    handles, labels = axes.get_legend_handles_labels()
+    heights = {}
+    for handle, label in zip(handles, labels, strict=True):
+        line = handle[0] if isinstance(handle, tuple) else handle
+        heights[label] = line.get_ydata().tolist()
+    return [heights[label] for label in ("accuracy", "majority", "control")]
+
+
+# ------------------------------------------------------------------------------------------------------------ files
+
+
+def test_a_figure_is_a_column_wide_and_can_be_restyled(made: Made) -> None:
+    (view,) = library.explain(library.load(made(**LABELS)), TEXTS[0])
+    figure = view.figure()
+    assert figure.get_figwidth() * 2.54 == pytest.approx(WIDTH) == 8.5
+    figure.axes[0].set_title("mine")
+    figure.set_figwidth(4)
+    assert b"mine" in as_bytes(figure, ".svg")
+
+
+@pytest.mark.parametrize(("ending", "begins"), [(".pdf", b"%PDF"), (".svg", b"<?xml"), (".png", b"\x89PNG")])
+def test_a_figure_is_written_and_is_the_same_each_time(ending: str, begins: bytes, made: Made, tmp_path: Path) -> None:
+    file = tmp_path / f"figure{ending}"
+    command = ("explain", "-m", made(**LABELS), *TEXTS[:2], "-o", file)
+    done = bertcli(*command)
+    assert (done.status, done.out) == (0, ""), done.err
+    assert f"Wrote {file}" in done.err
+    first = file.read_bytes()
+    assert first.startswith(begins)
+    assert bertcli(*command).status == 0
+    assert file.read_bytes() == first
+    assert [one.name for one in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_figure_of_several_texts_names_each(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "figure.svg"
+    assert bertcli("explain", "-m", made(**LABELS), *TEXTS[:2], "-o", file).status == 0
+    words = " ".join(ElementTree.parse(file).getroot().itertext())
+    for number, text in enumerate(TEXTS[:2]):
+        assert f"Text {number}: {text}"[:50] in words
+    (tmp_path / "none.txt").touch()
+    none = bertcli("explain", "-m", made(**LABELS), "-i", tmp_path / "none.txt", "-o", tmp_path / "none.svg")
+    assert none.error == "Error: There is nothing to draw: no text was read."
+
+
+def test_a_figure_shows_what_a_text_holds_as_text(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "figure.svg"
+    assert bertcli("explain", "-m", made(**LABELS), NASTY, "-o", file).status == 0
+    root = ElementTree.parse(file).getroot()
+    assert not [element for element in root.iter() if element.tag.endswith("script")]
+    words = {"".join(element.itertext()).strip() for element in root.iter() if element.tag.endswith("text")}
+    assert {"script", "&", "$"} <= words
+
+
+def test_a_figure_without_matplotlib_is_refused_before_any_work(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = bertcli("explain", "-m", "/no/such/model", "a text", "-o", tmp_path / "figure.pdf")
+    assert done.error == "Error: A figure needs matplotlib: pip install 'bertcli[figures]'."
+    (view,) = library.explain(library.load(made(**LABELS)), TEXTS[0])
+    with pytest.raises(library.BertcliError, match=r"pip install 'bertcli\[figures\]'"):
+        view.figure()
 
 
 def test_views_without_plots_name_the_endings_that_they_have(tmp_path: Path) -> None:
@@ -257,5 +229,5 @@ def test_views_without_plots_name_the_endings_that_they_have(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["explain", "lens", "heads", "patch", "probe", "evaluate"])
-def test_help_lists_the_ending_of_figures(name: str) -> None:
-    assert ".svg" in bertcli(name, "--help").out
+def test_help_lists_the_endings_of_figures(name: str) -> None:
+    assert ".pdf, .svg, .png" in " ".join(bertcli(name, "--help").out.split())

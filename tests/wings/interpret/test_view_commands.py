@@ -208,8 +208,8 @@ def test_view_commands_used_wrongly(made: Made, tmp_path: Path) -> None:
     labels, masks = made(**LABELS), made(**MASKS)
     assert "needs a classifier head" in bertcli("explain", "-m", masks, "x").error
     assert "its heads: pooler, classifier" in bertcli("lens", "-m", labels, MASKED).error
-    assert "the ending must be one of" in bertcli("explain", "-m", labels, "x", "-o", tmp_path / "x.pdf").error
-    assert "the ending must be one of" in bertcli("heads", "-m", labels, "x", "-o", tmp_path / "x.png").error
+    assert "the ending must be one of" in bertcli("explain", "-m", labels, "x", "-o", tmp_path / "x.docx").error
+    assert "the ending must be one of" in bertcli("heads", "-m", labels, "x", "-o", tmp_path / "x.docx").error
     why = "Invalid value for --label, --word: Choose one result"
     wrong_usage("explain", "-m", labels, "x", "--label", "a", "--word", "b", why=why)
     why = "Invalid value for --label: A label, a word or another text"

@@ -12,6 +12,7 @@ import numpy as np
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Text
 from bertcli.model import Model
+from bertcli.report.charts import Curve
 from bertcli.tasks.registry import SENTIMENT_SAMPLE
 from bertcli.wings.evaluate import metrics
 from bertcli.wings.evaluate.bootstrap import FigureFacts, Share, wilson
@@ -20,7 +21,7 @@ from bertcli.wings.evaluate.load.fields import LABEL, SECOND, TEXT, FieldSpec
 from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.metrics import Figures, Numbers
 from bertcli.wings.evaluate.options import Evaluate
-from bertcli.wings.evaluate.outcome import Curve, Details, Names, Outcome, usable
+from bertcli.wings.evaluate.outcome import Details, Names, Outcome, usable
 
 logger = logging.getLogger("bertcli")
 # Percent of the texts, the most confident ones, for accuracy@50% and the like.

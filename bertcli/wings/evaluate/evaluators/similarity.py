@@ -13,6 +13,7 @@ from bertcli.files.search import similarities
 from bertcli.files.texts import Text
 from bertcli.files.write.vector_writer import quantize
 from bertcli.model import Model
+from bertcli.report.charts import Curve
 from bertcli.tasks.registry import SENTENCE_SAMPLE
 from bertcli.wings.evaluate import metrics
 from bertcli.wings.evaluate.bootstrap import FigureFacts
@@ -21,7 +22,7 @@ from bertcli.wings.evaluate.load.fields import LABEL, SECOND, TEXT, FieldSpec, r
 from bertcli.wings.evaluate.load.labelled import Labelled, texts_of
 from bertcli.wings.evaluate.metrics import Figures, Numbers
 from bertcli.wings.evaluate.options import Evaluate
-from bertcli.wings.evaluate.outcome import Arrays, Curve, Details, Names, Outcome, VectorStorage, means_of
+from bertcli.wings.evaluate.outcome import Arrays, Details, Names, Outcome, VectorStorage, means_of
 
 Vectors = NDArray[Any]
 OF_VECTORS = ("truncate_dim", "dtype")  # options about how vectors are stored

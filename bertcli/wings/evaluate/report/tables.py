@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bertcli.report.documents import Document
-from bertcli.report.model_names import told_apart
 from bertcli.report.tables import Row, Table
 from bertcli.report.terminal import Column
 from bertcli.wings.evaluate import provenance
@@ -14,6 +13,7 @@ from bertcli.wings.evaluate.evaluation import Evaluation
 from bertcli.wings.evaluate.evaluators.bertscore import SCALES
 from bertcli.wings.evaluate.evaluators.minimal_pairs import CAUTION
 from bertcli.wings.evaluate.outcome import VectorStorage
+from bertcli.wings.evaluate.report.of_models import figures_of, with_short_names
 
 Cells = tuple[list[Column], list[list[str]]]
 INTERVAL = "95 % interval"
@@ -44,11 +44,6 @@ def tabled(columns: Sequence[Column], rows: Sequence[Row]) -> Cells:
     return table.displayed()
 
 
-def figures_of(model: Record) -> dict[str | None, Record]:
-    """The figures of all texts (None), and of each group."""
-    return {None: model["metrics"], **model["by"]}
-
-
 # ----------------------------------------------------------------------------------------------------------- documents
 
 
@@ -66,17 +61,6 @@ def documents(evaluation: Evaluation) -> list[Document]:
     found = [Document(*table, [], evaluation.record, lines) for table in others]
     sentences = [*below(evaluation), *provenance.sentences(evaluation.record)]
     return [*found, Document(*last, sentences, evaluation.record, lines)]
-
-
-def with_short_names(record: Record) -> Record:
-    """A record for tables, in which each model has as much of its path as distinguishes it from the others."""
-    names = [*dict.fromkeys(model["model"] for model in record["models"])]
-    short = dict(zip(names, told_apart(names), strict=True))
-    models = [{**model, "model": short[model["model"]]} for model in record["models"]]
-    differences = [
-        {**one, "a": short.get(one["a"], one["a"]), "b": short.get(one["b"], one["b"])} for one in record["differences"]
-    ]
-    return {**record, "models": models, "differences": differences}
 
 
 def csv_lines(models: Sequence[Record]) -> Iterator[Record]:

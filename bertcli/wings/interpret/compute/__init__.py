@@ -1,4 +1,4 @@
-"""The work of the views: a file for each, with `measure` (passes to a result), `draw` (a page) and `figure` (an SVG).
+"""The work of the views: a file for each, with `measure` (passes to a result) and `draw` (a page).
 
 attention      `heads --layer`: one head's attention weights
 diff           `bertcli diff`: compare two models on the same text step by step, and find the first step that differs
@@ -14,7 +14,7 @@ probe          linear probes: predict your labels from each layer's states (Alai
 probe_figures  figures of a layer's probes: means over the folds, with 95 % intervals by Student's t over them
 probe_folds    cross-validation of probes: folds of the items, C chosen on one fold, each fold predicted by the others
 probe_labels   check labels before a probe is made of them
-probe_page     the page and the figure of `bertcli probe`
+probe_page     the page of `bertcli probe`
 probe_result   the result of `probe` as a record, a table, a classifier's file
 target         the result that explain, heads --ablate and patch measure
 """

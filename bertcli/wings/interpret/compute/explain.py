@@ -16,8 +16,9 @@ from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.kinds.max_sim import MaxSim
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import ByName, Document, View, print_document
+from bertcli.report.figures import Panel, WithFigure, bars
 from bertcli.report.page import Markup, document_table, element, marked, page, shaded, side_by_side
-from bertcli.report.shades import HeatMap, Mark, print_marked
+from bertcli.report.shades import Mark, print_marked
 from bertcli.report.tables import cell
 from bertcli.report.terminal import Column
 from bertcli.tasks.compute.classify import chosen_head
@@ -30,8 +31,6 @@ from bertcli.tasks.running.batches import Numbers, in_micro_batches
 from bertcli.tasks.running.task import length_limit
 from bertcli.tokens import Tokens
 from bertcli.tokens.text_words import word_numbers
-from bertcli.wings.evaluate.report.drawing import FigurePart, heat_map, marked_words, sentence
-from bertcli.wings.evaluate.report.drawing import figure as figure_of
 from bertcli.wings.interpret.compute.target import Target, TokenizedText, preparing, result_of, sentence_of
 from bertcli.wings.interpret.specs.explain import ExplainOptions
 
@@ -64,7 +63,7 @@ class Contribution(ByName):
 
 
 @dataclass(frozen=True)
-class Explanation(View):
+class Explanation(View, WithFigure):
     """The result for a text (`value`), what it is (`meaning`), and what each word contributes, in order.
 
     probability: the one that the value stands for, if it does.
@@ -135,6 +134,11 @@ class Explanation(View):
             print_marked(text, _marks(words, ".2f"))
         print()
         print_document(self.document(), "table")
+
+    def panels(self) -> list[Panel]:
+        """A bar for each word."""
+        names = [word.word if word.match is None else f"{word.word} → {word.match}" for word in self.words]
+        return [bars(names, [word.contribution for word in self.words], f"contribution to {self.meaning}")]
 
     def texts(self) -> list[tuple[str, "ShadedWords"]]:
         """The text, and its pair if there is one, each with its words and their shades."""
@@ -311,27 +315,6 @@ def draw(views: Sequence[Explanation], model: str = "") -> str:
         content += _sections(view, heading=len(views) > 1)
     title, lead, text = _about(views)
     return page(title, *content, lead=lead, model=model, text=text)
-
-
-def figure(views: Sequence[Explanation], model: str = "") -> str:
-    """The texts with their words shaded, as a figure; below each word is its contribution."""
-    parts: list[FigurePart] = []
-    for number, view in enumerate(views):
-        result = _capitalized(view.result)
-        parts.append(sentence(f"Text {view.index}. {result}" if len(views) > 1 else result))
-        parts += [marked_words(text, _marks(words, "z.2f")) for text, words in view.texts()]
-        following = views[number + 1 : number + 2]
-        if [each.target for each in following] != [view.target]:
-            # What the colors mean, in their colors; of texts with one target below the last.
-            speaks, against = f"for {view.target}", f"against {view.target}"
-            begin = len(speaks) + 2
-            marks = [Mark(0, len(speaks), 1), Mark(begin, begin + len(against), -1)]
-            parts.append(marked_words(f"{speaks}  {against}", marks))
-        if view.late:
-            document = view.document()
-            parts.append(heat_map(HeatMap("Tokens of the query, each with its match", document.columns, document.rows)))
-    title, lead, text = _about(views)
-    return figure_of(title, parts, lead=lead, model=model, text=text)
 
 
 def _about(views: Sequence[Explanation]) -> tuple[str, str, str]:

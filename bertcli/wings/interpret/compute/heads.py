@@ -24,18 +24,17 @@ from bertcli.errors import BertcliError, number_of
 from bertcli.files.texts import Values, from_values
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import ByName, Document, View
+from bertcli.report.figures import Panel, WithFigure
 from bertcli.report.page import COLORS, Markup, document_table, element, html, page, shaded, side_by_side, table
-from bertcli.report.shades import HeatMap, Shaded, print_shades
+from bertcli.report.shades import Shaded, print_shades
 from bertcli.report.terminal import Column, folded, terminal_width, visible
 from bertcli.tasks.options import takes
 from bertcli.tasks.running.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.running.task import length_limit
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
-from bertcli.wings.evaluate.report.drawing import figure as figure_of
-from bertcli.wings.evaluate.report.drawing import heat_map
 from bertcli.wings.interpret.compute.attention import Attention, shaded_lines
-from bertcli.wings.interpret.compute.heads_figure import Pictures, attention_parts, rollout_part
+from bertcli.wings.interpret.compute.heads_figure import attention_panel, heads_panel, rollout_panels
 from bertcli.wings.interpret.compute.parts import HEADS, WEIGHTS, PartWatcher
 from bertcli.wings.interpret.compute.target import Target, TokenizedText, preparing, result_of, sentence_of
 from bertcli.wings.interpret.specs.heads import HeadsOptions
@@ -108,7 +107,7 @@ class HeadRow(ByName):
 
 
 @dataclass(frozen=True)
-class Heads(View):
+class Heads(View, WithFigure):
     """The attention heads of a model over some texts; `meaning` names the result that is measured, if there is one.
 
     text: the first one, whose tokens are `pieces`. weights [layer, head, query, key]: of its first MOST_TOKENS, for
@@ -133,6 +132,20 @@ class Heads(View):
         if self.attention is not None:
             record["attention"] = self.attention.record
         return record
+
+    def panels(self) -> list[Panel]:
+        """The weights of the first text: of the chosen head alone, if there is one; else of every head, and a rollout.
+
+        Below a head's picture stands the change of the result without it, or, without ablation, the mean distance.
+        """
+        if self.attention is not None:
+            return [attention_panel(self.attention)]
+        name, _ = _measured(self)
+        numbers = {(head.layer, head.head): text for head, text in zip(self.heads, _numbers(self, name), strict=True)}
+        panels = [heads_panel(self.weights, self.pieces, numbers)]
+        if self.rollout is not None:
+            panels += rollout_panels(self.rollout.layers, self.rollout.mean, self.pieces)
+        return panels
 
     def print(self) -> None:
         """The table on standard output, or the chosen head's weights, shaded."""
@@ -401,23 +414,6 @@ def draw(view: Heads) -> str:
         script=script,
         data=_picture_data(view),
     )
-
-
-def figure(view: Heads) -> str:
-    """The pictures of the first text's weights as a figure; of the chosen head alone, if there is one."""
-    title, lead = _about(view)
-    if view.attention is not None:
-        parts = attention_parts(view.attention)
-    else:
-        name, measure = _measured(view)
-        places = [(head.layer, head.head) for head in view.heads]
-        parts = Pictures(view.weights, dict(zip(places, _numbers(view, name), strict=True))).parts(measure)
-        if view.rollout is not None:
-            parts.append(rollout_part(view.rollout.layers, view.rollout.mean, view.pieces))
-            caption = f"What token {view.rollout.token}, {view.pieces[view.rollout.token]}, draws on"
-            drawn_on = view.of_tokens(view.rollout)
-            parts.append(heat_map(HeatMap(caption, drawn_on.columns, drawn_on.rows)))
-    return figure_of(title, parts, lead=lead, model=view.model, text=view.text)
 
 
 def _about(view: Heads) -> tuple[str, str]:

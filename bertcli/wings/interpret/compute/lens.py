@@ -19,20 +19,20 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.files.texts import Texts, Values, from_values
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.ranking import best_first
+from bertcli.report.charts import STYLE as CHARTS
+from bertcli.report.charts import Curve, by_layer, charted
 from bertcli.report.documents import ByName, Document, View, print_document
+from bertcli.report.figures import Panel, WithFigure, curve, heat_map
 from bertcli.report.page import HEAT, LONGEST_TEXT, Markup, document_table, element, page, side_by_side, table
 from bertcli.report.shades import HeatMap, Shaded
 from bertcli.report.terminal import Column, visible
 from bertcli.tasks.options import takes
 from bertcli.tasks.running.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.running.task import length_limit
-from bertcli.wings.evaluate.report.drawing import FigurePart, heat_map, sentence
-from bertcli.wings.evaluate.report.drawing import figure as figure_of
 from bertcli.wings.interpret.compute.target import id_of_word, mlm_log_probabilities
-from bertcli.wings.interpret.plots import FIGURE_STYLE, LineChart
 from bertcli.wings.interpret.specs.lens import LensOptions
 
-STYLE = "td:has(> mark) { padding: 1px; } td > mark { display: block; margin: 0; padding: .3em .4em; }"
+STYLE = f"{CHARTS}td:has(> mark) {{ padding: 1px; }} td > mark {{ display: block; margin: 0; padding: .3em .4em; }}"
 # Columns of the grid of best predictions in which each prediction has its probability beside it.
 MOST_WITH_SHARES = 8
 # Columns of the grid that leave room for a plot beside it.
@@ -92,7 +92,7 @@ class TokenView(ByName):
 
 
 @dataclass(frozen=True)
-class Lens(View):
+class Lens(View, WithFigure):
     """A text's masks (or all its tokens) through the layers."""
 
     index: int
@@ -105,6 +105,16 @@ class Lens(View):
         masks = [{"position": mask.position, "layers": [layer.record for layer in mask.layers]} for mask in self.masks]
         named = {} if self.word is None else {"word": self.word}
         return {"index": self.index, "text": self.text, **named, "masks": masks}
+
+    def panels(self) -> list[Panel]:
+        """For each mask a curve and each layer's predictions; for many tokens a heat map of all, and a curve."""
+        if len(self.masks) > MOST_TABLES:
+            return [heat_map(_grid(self), scale="probability"), curve(_agreement(self))]
+        panels = []
+        for mask in self.masks:
+            title = f"{mask.position} {mask.token_str}" if len(self.masks) > 1 else ""
+            panels += [curve(_curve(mask, self.word or mask.answer), title), heat_map(_best(mask))]
+        return panels
 
     def print(self) -> None:
         """The text, and the table."""
@@ -226,32 +236,9 @@ def draw(views: Sequence[Lens], model: str = "") -> str:
     return page(TITLE, *content, lead=_lead(views), model=model, text=text, style=STYLE)
 
 
-def figure(views: Sequence[Lens], model: str = "") -> str:
-    """The same plots as a figure: a curve and a table for each mask, or a grid and a curve for many tokens."""
-    parts: list[FigurePart] = []
-    for view in views:
-        if len(views) > 1:
-            parts.append(sentence(f"Text {view.index}: {view.text}"))
-        if len(view.masks) > MOST_TABLES:
-            parts += [heat_map(_grid(view)), _agreement(view).part()]
-            continue
-        for mask in view.masks:
-            parts += [_curve(mask, view.word or mask.answer).part(), heat_map(_layers(view, mask))]
-    text = views[0].text if len(views) == 1 else ""
-    return figure_of(TITLE, parts, lead=_lead(views), model=model, text=text, style=FIGURE_STYLE)
-
-
 def _lead(views: Sequence[Lens]) -> str:
     has_tables = any(len(view.masks) <= MOST_TABLES for view in views)
     return MEANING.format(NUMBERS if has_tables else "")
-
-
-def _layers(view: Lens, mask: TokenView) -> HeatMap:
-    """The table of a mask, for a figure: its rows have the numbers of layers, and their unit is in the caption."""
-    document = replace(view, masks=(mask,)).document()
-    columns = [Column("Layer"), *document.columns[1:]]
-    rows = [[str(layer.layer), *row[1:]] for layer, row in zip(mask.layers, document.rows, strict=True)]
-    return HeatMap(f"{_caption(mask)} (layer 0: embeddings)", columns, rows)
 
 
 def _caption(mask: TokenView) -> str:
@@ -262,7 +249,7 @@ def _sections(view: Lens, heading: bool) -> Iterator[Markup]:
     if heading:
         yield element("h2", f"Text {view.index}")
     if len(view.masks) > MOST_TABLES:
-        grid, curve = table(*_grid(view), HEAT), _agreement(view).drawn()
+        grid, curve = table(*_grid(view), HEAT), charted(_agreement(view))
         columns = min(len(view.masks), len(view.masks[0].layers))
         if columns <= MOST_BESIDE:
             yield side_by_side(grid, curve, even=True)
@@ -276,25 +263,35 @@ def _sections(view: Lens, heading: bool) -> Iterator[Markup]:
     # A shorter text of one view stands in the page's frame.
     if heading or len(view.text) > LONGEST_TEXT:
         yield element("p", view.text, class_="text", dir="auto")
-    yield side_by_side([_curve(mask, view.word or mask.answer).drawn() for mask in view.masks], tables)
+    yield side_by_side([charted(_curve(mask, view.word or mask.answer)) for mask in view.masks], tables)
 
 
-def _curve(mask: TokenView, word: str) -> LineChart:
-    """The probability of the word that is followed at each layer, as a line with ticks on both axes."""
+def _best(mask: TokenView) -> HeatMap:
+    """The best predictions of each layer, shaded by their probabilities."""
+    count = len(mask.layers[0].predictions)
+    columns = [Column("Layer"), *(Column(f"Prediction {1 + number}") for number in range(count))]
+    rows = []
+    for layer in mask.layers:
+        cells = [Shaded(f"{one.token_str} {one.score:.0%}", one.score) for one in layer.predictions]
+        rows.append([layer_name(layer.layer), *cells])
+    return HeatMap(_caption(mask), columns, rows)
+
+
+def _curve(mask: TokenView, word: str) -> Curve:
+    """The probability of the word that is followed at each layer."""
     shares = [layer.score for layer in mask.layers]
-    caption = f"Probability of {word} after each layer (0: embeddings)"
-    return LineChart(caption, shares, "layer", "probability")
+    return by_layer(f"Probability of {word} after each layer", f"probability of {word}", shares)
 
 
-def _agreement(view: Lens) -> LineChart:
+def _agreement(view: Lens) -> Curve:
     """The share of tokens whose best prediction after each layer is the last layer's already."""
     best = [[layer.predictions[0].token for layer in token.layers] for token in view.masks]
     shares = []
     for of_layer in zip(*best, strict=True):
         agreeing = [now == of_token[-1] for now, of_token in zip(of_layer, best, strict=True)]
         shares.append(sum(agreeing) / len(best))
-    caption = "Share of tokens whose best prediction is already the last layer's (0: embeddings)"
-    return LineChart(caption, shares, "layer", "share of tokens")
+    caption = "Share of tokens whose best prediction is already the last layer's"
+    return by_layer(caption, "share with the last layer's prediction", shares)
 
 
 def _grid(view: Lens) -> HeatMap:

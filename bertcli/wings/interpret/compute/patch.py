@@ -18,22 +18,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.analysis.layers import layer_name
 from bertcli.analysis.texts import partners, tokens_of
 from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.page import HEAT, Markup, element, maps, page, shaded, table
-from bertcli.report.shades import HeatMap, Mark, Shaded
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import takes
 from bertcli.tasks.running.batches import BATCH_TOKENS, Numbers, check_finite
 from bertcli.tasks.running.task import length_limit
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
-from bertcli.wings.evaluate.report.drawing import figure as figure_of
-from bertcli.wings.evaluate.report.drawing import heat_map, marked_words, sentence
-from bertcli.wings.interpret.compute.parts import ATTENTION, FEED_FORWARD, HEADS, LAYERS, PATCHED_PLACES, PartWatcher
-from bertcli.wings.interpret.compute.patch_result import DIRECTIONS, Patch
+from bertcli.wings.interpret.compute.parts import HEADS, LAYERS, PATCHED_PLACES, PartWatcher
+from bertcli.wings.interpret.compute.patch_result import Patch
 from bertcli.wings.interpret.compute.target import (
     Target,
     TokenizedText,
@@ -44,12 +40,6 @@ from bertcli.wings.interpret.compute.target import (
 )
 from bertcli.wings.interpret.specs.patch import PatchOptions
 
-TITLES = {
-    LAYERS: "Residual stream after each layer",
-    ATTENTION: "Attention output, before the residual sum",
-    FEED_FORWARD: "Feed-forward output, before the residual sum",
-    HEADS: "Attention heads' output, at all tokens",
-}
 # Least difference of the two results: effects are shares of it, and below this their third digit would be noise.
 LEAST_DIFFERENCE = 0.01
 MEANING = (
@@ -283,24 +273,8 @@ def draw(views: Sequence[Patch], model: str = "") -> str:
     rows = [[name, _pieces(view, side), f"{value:.4f}"] for side, (name, value) in enumerate(results)]
     lengths = [element("p", line) for line in view.below() if line.startswith("A has ")]
     texts = table(f"Two texts; the result is {view.meaning}", columns, rows)
-    grids = [table(*_map(one, direction), HEAT) for one in views for direction in one.values]
+    grids = [table(*one.heat_map(direction), HEAT) for one in views for direction in one.values]
     return page(_title(view), texts, *lengths, maps(*grids), lead=MEANING, model=model)
-
-
-def figure(views: Sequence[Patch], model: str = "") -> str:
-    """Both texts with their differing pieces marked, and a heat map for each activation and direction, as a figure."""
-    view = views[0]
-    parts = [sentence(f"The result is {view.meaning}")]
-    for side, (name, value) in enumerate((("A (clean)", view.value_a), ("B (corrupted)", view.value_b))):
-        text, marks = f"{name}, {value:.4f}: ", []
-        for piece, is_equal in _compared(view, side):
-            if not is_equal:
-                marks.append(Mark(len(text), len(text) + len(piece)))
-            text += f"{piece} "
-        parts.append(marked_words(text.rstrip(), marks))
-    parts += [sentence(line) for line in view.below() if line.startswith("A has ")]
-    parts += [heat_map(_map(one, direction)) for one in views for direction in one.values]
-    return figure_of(_title(view), parts, lead=MEANING, model=model)
 
 
 def _title(view: Patch) -> str:
@@ -322,26 +296,3 @@ def _compared(view: Patch, side: int) -> Iterator[tuple[str, bool]]:
     for position, piece in enumerate(view.tokens[side]):
         partner = partner_of.get(position)
         yield piece, partner is not None and view.tokens[other_side][partner] == piece
-
-
-def _map(view: Patch, direction: str) -> HeatMap:
-    """The heat map of an activation and direction; a cell's title has its value and both texts' results.
-
-    Layers go down, and tokens or heads across; where there are more tokens than layers, tokens go down.
-    """
-    effects, values = view.effects[direction], view.values[direction]
-    corner, across = "Layer", view.columns
-    down = [layer_name(view.layer(row)) for row in range(len(effects))]
-    if view.of != HEADS and len(across) > len(down):
-        corner, across, down = "Token of B", down, across
-        effects, values = effects.T, values.T
-    unpatched = f"{view.value_b:.4f} of B, {view.value_a:.4f} of A"
-
-    def cell(effect: float, value: float) -> str:
-        if np.isnan(effect):
-            return ""
-        return Shaded(f"{effect:+z.2f}", effect, note=f"{value:.4f} patched, {unpatched}")
-
-    rows = [[name, *map(cell, *row)] for name, *row in zip(down, effects, values, strict=True)]
-    columns = [Column(corner), *map(Column, across)]
-    return HeatMap(f"{TITLES[view.of]}: {DIRECTIONS[direction]}", columns, rows)

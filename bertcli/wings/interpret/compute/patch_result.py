@@ -13,16 +13,23 @@ import numpy as np
 from bertcli.analysis.layers import layer_name, state_name
 from bertcli.errors import number_of
 from bertcli.report.documents import Document, View, print_document
-from bertcli.report.shades import Shaded, fitting, print_shades, shows_shades
+from bertcli.report.figures import Panel, WithFigure, heat_map
+from bertcli.report.shades import HeatMap, Shaded, fitting, print_shades, shows_shades
 from bertcli.report.terminal import Column, cell_count, folded, padded, terminal_width, visible
 from bertcli.tasks.running.batches import Numbers
-from bertcli.wings.interpret.compute.parts import HEADS, LAYERS
+from bertcli.wings.interpret.compute.parts import ATTENTION, FEED_FORWARD, HEADS, LAYERS
 
+TITLES = {
+    LAYERS: "Residual stream after each layer",
+    ATTENTION: "Attention output, before the residual sum",
+    FEED_FORWARD: "Feed-forward output, before the residual sum",
+    HEADS: "Attention heads' output, at all tokens",
+}
 DIRECTIONS = {"denoise": "B with what A has there", "noise": "A with what B has there"}
 
 
 @dataclass(frozen=True)
-class Patch(View):
+class Patch(View, WithFigure):
     """The result of patching one activation: `of` is its name, as the option has it.
 
     values: by direction the results [layer, token of b] or [layer, head]; NaN is not patched. pairs: positions in a and
@@ -102,6 +109,46 @@ class Patch(View):
             f"{self.results[0].upper()}{self.results[1:]}.",
             f"Effect: 0 nothing, 1 all of the difference ({runs}).",
         ]
+
+    def panels(self) -> list[Panel]:
+        """A heat map for each direction; tokens that differ have both texts' names."""
+        panels = []
+        for direction in self.values:
+            title = DIRECTIONS[direction] if len(self.values) > 1 else ""
+            panels.append(heat_map(self.heat_map(direction, self._both_texts()), title, scale="effect"))
+        return panels
+
+    def _both_texts(self) -> list[str]:
+        """The names of the columns; of a token that differs in A with that, too."""
+        names = self.columns
+        if self.of != HEADS:
+            for in_a, in_b in self.pairs:
+                of_a, of_b = self.tokens[0][in_a], self.tokens[1][in_b]
+                if of_a != of_b:
+                    names[in_b] = f"{in_b} {of_a} → {of_b}"
+        return names
+
+    def heat_map(self, direction: str, names: Sequence[str] | None = None) -> HeatMap:
+        """The heat map of a direction; a cell's title has its value and both texts' results. names: of the columns.
+
+        Layers go down, and tokens or heads across; where there are more tokens than layers, tokens go down.
+        """
+        effects, values = self.effects[direction], self.values[direction]
+        corner, across = "Layer", self.columns if names is None else [*names]
+        down = [layer_name(self.layer(row)) for row in range(len(effects))]
+        if self.of != HEADS and len(across) > len(down):
+            corner, across, down = "Token of B", down, across
+            effects, values = effects.T, values.T
+        unpatched = f"{self.value_b:.4f} of B, {self.value_a:.4f} of A"
+
+        def cell(effect: float, value: float) -> str:
+            if np.isnan(effect):
+                return ""
+            return Shaded(f"{effect:+z.2f}", effect, note=f"{value:.4f} patched, {unpatched}")
+
+        rows = [[name, *map(cell, *row)] for name, *row in zip(down, effects, values, strict=True)]
+        columns = [Column(corner), *map(Column, across)]
+        return HeatMap(f"{TITLES[self.of]}: {DIRECTIONS[direction]}", columns, rows)
 
     def layer(self, row: int) -> int:
         """The number of a row of effects: of states from 0 (the embeddings), of layers from 1."""

@@ -29,11 +29,11 @@ from bertcli.tracing.dispatch import Array
 from bertcli.wings.interpret.compute.layer_states import Pooling, labelled_states, modes_of, poolings_of, states_task
 from bertcli.wings.interpret.compute.probe_folds import CrossValidation
 from bertcli.wings.interpret.compute.probe_labels import check_labels
-from bertcli.wings.interpret.compute.probe_page import FEW_TEXTS, draw, figure
+from bertcli.wings.interpret.compute.probe_page import FEW_TEXTS, draw
 from bertcli.wings.interpret.compute.probe_result import Origin, Probe
 from bertcli.wings.interpret.specs.probe import ProbeOptions
 
-__all__ = ["draw", "figure", "measure", "probe"]
+__all__ = ["draw", "measure", "probe"]
 logger = logging.getLogger("bertcli")
 # Wraps a loop to show progress; it gets the items and their unit.
 Counting = Callable[[Sequence[Any], str], Iterable[Any]]

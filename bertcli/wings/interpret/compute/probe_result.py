@@ -15,7 +15,9 @@ from bertcli.files.arrays import FileArray
 from bertcli.files.formats import check_output
 from bertcli.files.write.save import save_stored
 from bertcli.loaded_model import LoadedModel
+from bertcli.report.charts import Curve, by_layer, confusion_map
 from bertcli.report.documents import Document, View
+from bertcli.report.figures import Panel, WithFigure, curve, heat_map
 from bertcli.report.terminal import Column
 from bertcli.tasks.compute.encode import EncodeTask
 from bertcli.tracing.dispatch import Array
@@ -27,6 +29,7 @@ from bertcli.wings.interpret.compute.probe_figures import LayerFigures
 from bertcli.wings.interpret.compute.probe_folds import DRAWS, CrossValidation
 from bertcli.wings.interpret.specs.probe import check_name
 
+CAPTION = "Accuracy of a linear classifier on each layer's states, with its 95 % interval"
 # Cells of a terminal for an accuracy of 1.
 BAR = 8
 # Filled eighths of a cell, from none to seven.
@@ -51,7 +54,7 @@ class Origin(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Probe(View):
+class Probe(View, WithFigure):
     """The result of `probe`.
 
     best: the layer with the highest accuracy. chosen: the layer that is saved, and whose confusion the page shows.
@@ -97,6 +100,40 @@ class Probe(View):
         """The number of layers and poolings among which the saved one was chosen; 1 if --layer named it."""
         layers = len(self.layers) if self.chosen == self.best else 1
         return layers * len(self.poolings)
+
+    def panels(self) -> list[Panel]:
+        """Accuracy by layer with its intervals, and the confusion matrix of the chosen layer, if there is one."""
+        panels = [curve(self.accuracy_curve)]
+        # Where a text may have several labels, there is no matrix of one against another.
+        if not self.multi_label:
+            name, labels, counts = self.confusion
+            panels.append(heat_map(confusion_map(name, labels, counts), f"{name}: true labels down, predicted across"))
+        return panels
+
+    @property
+    def confusion(self) -> tuple[str, list[str], list[list[int]]]:
+        """The name, the labels and the counts of the chosen layer's confusion matrix."""
+        layer = self.layers[self.chosen]
+        return f"Probe ({state_name(layer.layer)})", self.labels, layer.confusion.astype(int).tolist()
+
+    @property
+    def accuracy_curve(self) -> Curve:
+        """Accuracy by layer with its intervals; beside it the majority's share, and the control."""
+        ranges = []
+        for figure in (layer.accuracy for layer in self.layers):
+            # A range without a width is not drawn.
+            low, high = figure.value, figure.value
+            if figure.low is not None and figure.high is not None:
+                low, high = figure.low, figure.high
+            ranges.append((low, high))
+        return by_layer(
+            CAPTION,
+            "accuracy",
+            [layer.accuracy.value for layer in self.layers],
+            ranges=ranges,
+            beside=[[layer.majority for layer in self.layers], [layer.control for layer in self.layers]],
+            line_names=["accuracy", "majority", "control"],
+        )
 
     # -------------------------------------------------------------------------------------------------- a classifier
 

@@ -17,7 +17,7 @@ class ExplainOptions(TargetOptions):
     bertcli explain "I loved every minute of it." --label negative --method delete
     bertcli explain "She poured a cup of hot [MASK]." --word coffee
     bertcli explain "A dog lay on the rug." --contrast "The cat sat on the mat."
-    bertcli explain "I loved every minute of it." -o why.svg
+    bertcli explain "I loved every minute of it." -o why.pdf
     bertcli explain -i reviews.txt -o reviews.html
     bertcli explain -m my-reranker "How tall is it?" --text-pair "It is 330 m."
 
@@ -38,7 +38,7 @@ class ExplainOptions(TargetOptions):
 
     Words are split as the tokenizer splits them; special tokens are never replaced.
     On a terminal blue words raise the result and red words lower it. A .html file
-    is a page of all texts, a .svg file a figure of them for a paper.
+    is a page of all texts, a .pdf, .svg or .png file a figure.
     """
 
     pairs: Pairs = None

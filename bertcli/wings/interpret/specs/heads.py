@@ -19,7 +19,7 @@ class HeadsOptions(TargetOptions):
     bertcli heads -i texts.txt --format csv
     bertcli heads "I loved every minute of it." --ablate --top-k 10
     bertcli heads "I loved every minute of it." --ablate -o heads.html
-    bertcli heads "She poured a cup of hot [MASK]." --layer 3.2 -o head.svg
+    bertcli heads "She poured a cup of hot [MASK]." --layer 3.2 -o head.pdf
     bertcli heads "She poured a cup of hot [MASK]." --rollout 6
 
     The table has means over all tokens of the texts: the entropy of a token's
@@ -30,7 +30,7 @@ class HeadsOptions(TargetOptions):
 
     --layer 3.2 prints the weights of layer 3, head 2 in percent: each row is a
     token, and its columns are the tokens it looks at. --layer 3 prints the mean of
-    that layer's heads. A .svg file is a figure of these weights alone, and without
+    that layer's heads. A figure (-o FILE.pdf) has these weights alone, and without
     --layer one of all heads.
 
     --ablate adds Change: the result (as in explain) with the head's output set to

@@ -20,8 +20,8 @@ class LensOptions(CutOptions):
     The state after each layer goes through the model's own prediction head. Layers
     count from 1; 0 is the embeddings. Rank (from 1) and score are those of the last
     layer's best token, or of --word. KL, in nats, is the divergence of the last layer's
-    prediction from this layer's. A .html file is a page of all texts, a .svg file a
-    figure.
+    prediction from this layer's. A .html file is a page of all texts, a .pdf file
+    a figure.
 
     The head was trained on the last layer only, so an early layer may know more than
     it can say through it.

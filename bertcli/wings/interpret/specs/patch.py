@@ -37,7 +37,7 @@ class PatchOptions(TargetOptions):
     texts should have equally many tokens. Otherwise tokens are aligned by their
     pieces, and those without a partner are not patched. A table too wide for the
     terminal is transposed. A .html file shows all four kinds of activations, a
-    .svg file is a figure of the one of --of.
+    .pdf file is a figure of the one of --of.
     """
 
     b: str = ""

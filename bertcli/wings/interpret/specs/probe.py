@@ -23,7 +23,7 @@ class ProbeOptions(ReadOptions):
     bertcli probe -i reviews.csv -m my-encoder -o mine.safetensors
     bertcli classify -m my-encoder --classifier mine.safetensors "A fine film."
     bertcli probe -i train.conllu --words -o probe.html
-    bertcli probe -i reviews.csv --column text --label-column label -o layers.svg
+    bertcli probe -i reviews.csv --column text --label-column label -o layers.pdf
 
     For each layer a logistic regression with an L2 penalty is trained to predict the
     labels from the layer's states. A text's states are pooled as encode pools them;
