@@ -8,7 +8,6 @@ import re
 import stat
 import struct
 import subprocess
-import sys
 import termios
 from collections.abc import Callable, Iterator
 from hashlib import sha256
@@ -22,6 +21,7 @@ from helpers.bge_m3 import write_bge_m3
 from helpers.bin_files import convert
 from helpers.checkpoints import Dense, Sentence, make
 from helpers.deadlines import SECONDS
+from helpers.forked import fork
 from helpers.gliner import write_gliner
 from helpers.gliner2 import write_gliner2
 from helpers.hub_server import Faults, Hub, commit_of, load_files
@@ -46,7 +46,6 @@ MODEL = "someone/model"
 # waits between its attempts; here it need not.
 SCRIPT = """
 import json, os, sys, time
-sys.modules["trio"] = None  # comes with selenium, and what asks the Hub would load it if it is there
 time.sleep = lambda seconds: None
 from bertcli.errors import BertcliError
 from bertcli.folder.hub import find_model
@@ -70,21 +69,14 @@ class Process:
             "HF_ENDPOINT": url,
             "NO_PROXY": "127.0.0.1,localhost",
         }
-        settings |= {"PYTHONPATH": str(Path(bertcli.__file__).parents[1])}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT],
-            env=inherited | settings | environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        )
-        self.deadline = Timer(120, self.process.kill)
+        streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": stderr}
+        self.process = fork(code=SCRIPT, environment=inherited | settings | environment, **streams)
+        self.deadline = Timer(SECONDS, self.process.kill)
         self.deadline.start()
 
     def send(self, model: str = MODEL, **options: Any) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"model": model} | options) + "\n")
+        self.process.stdin.write(f"{json.dumps({'model': model} | options)}\n".encode())
         self.process.stdin.flush()
 
     def answer(self) -> dict[str, Any]:
@@ -107,7 +99,7 @@ class Process:
         return error
 
     def close(self) -> None:
-        self.process.communicate(timeout=SECONDS)
+        self.process.close()
         self.deadline.cancel()
 
 

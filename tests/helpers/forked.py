@@ -30,6 +30,7 @@ IMPORTED = (
     *("bertcli.model", "bertcli.tasks.compute.encode", "bertcli.tasks.compute.score", "bertcli.tasks.running.run"),
     *("bertcli.tokens", "bertcli.models.bert", "bertcli.kinds.read", "bertcli.kinds.dense", "bertcli.weights.loading"),
     *("bertcli.files.write.resumable_output", "bertcli.files.read.inputs", "bertcli.folder.hub"),
+    *("httpx2", "httpcore2", "tqdm.auto", "yaml"),  # of the Hub's client, which itself reads its settings at import
     *("starlette.applications", "uvicorn", "pydantic", "orjson", "bertcli.wings.serve.run"),  # if they are installed
 )
 
@@ -48,6 +49,13 @@ class Forked:
             self.returncode = int(self._told.readline())
             self._told.close()
         return self.returncode
+
+    def close(self) -> None:
+        """Close the streams, as whoever reads them no longer does, and wait for the process to end."""
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+        self.wait()
 
     def send_signal(self, number: int) -> None:
         """Send a signal, unless the process has ended."""
@@ -91,8 +99,8 @@ def fork(
     streams: stdin, stdout, stderr, each a file, PIPE or DEVNULL; nothing but DEVNULL unless told.
     """
     environment = os.environ if environment is None else environment
-    at_start = {name for name in {*os.environ, *environment} if name.startswith(("PYTHON", "OPENBLAS"))}
-    changed = {name for name in at_start if os.environ.get(name) != environment.get(name)}
+    at_start = {name for name in environment if name.startswith(("PYTHON", "OPENBLAS"))}
+    changed = {name for name in at_start if os.environ.get(name) != environment[name]}
     assert not changed, f"{', '.join(sorted(changed))}: read when a process starts, so it has to be started"
     request = {
         "code": code,
@@ -134,10 +142,7 @@ def forked(*arguments: str | Path, **options: Any) -> Iterator[Forked]:
     try:
         yield process
     finally:
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
-        process.wait()
+        process.close()
         timer.cancel()
 
 
