@@ -18,6 +18,7 @@ from helpers.checkpoints import make
 from helpers.gliner import write_gliner
 from helpers.late_folders import write_late
 from helpers.modular import write_cross_encoder
+from helpers.package_copy import copy_package
 from helpers.static_models import write_static
 
 import bertcli
@@ -136,7 +137,7 @@ def test_nobody_outside_asks_by_a_head_or_a_file_that_one_kind_has() -> None:
 
 def test_kinds_are_withdrawn_with_their_files_and_their_lines(tmp_path: Path) -> None:
     """With no kind but the dense one bge-m3's folder is dense, and GLiNER's and a table no models; the rest stays."""
-    shutil.copytree(HOME, tmp_path / "bertcli", ignore=shutil.ignore_patterns("__pycache__"))
+    copy_package(tmp_path)
     kinds = tmp_path / "bertcli" / "kinds"
     withdrawn = tuple(name.partition(".")[0] for name in KINDS if name != "dense")
     assert {"several_outputs", "spans"} <= {*withdrawn}
@@ -150,7 +151,6 @@ def test_kinds_are_withdrawn_with_their_files_and_their_lines(tmp_path: Path) ->
     kept = [line for line in lines if not line.lstrip().lstrip('"').startswith(withdrawn)]
     assert len(lines) - len(kept) == 2 * len(withdrawn), "of each one in KINDS, one in the map above it"
     names.write_text("".join(kept), encoding="utf-8")
-    (tmp_path / "sample_weights").symlink_to(HOME.parent / "sample_weights")
     folder, gliner, table = write_bge_m3(tmp_path / "m3"), write_gliner(tmp_path / "gliner"), tmp_path / "table"
     write_static(table, "root")
     script = f"""

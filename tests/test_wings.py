@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from helpers.doors import command_of, options_of
 from helpers.little_doctor import MEASURE_LITTLE
+from helpers.package_copy import copy_package
 from helpers.terminal import bertcli
 
 import bertcli as library
@@ -59,10 +60,7 @@ print(json.dumps(said))
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package, from which a test takes wings away and puts them back."""
-    root = tmp_path_factory.mktemp("package")
-    shutil.copytree(HOME, root / "bertcli", ignore=shutil.ignore_patterns("__pycache__"))
-    (root / "sample_weights").symlink_to(HOME.parent / "sample_weights")
-    return root
+    return copy_package(tmp_path_factory.mktemp("package"))
 
 
 @pytest.mark.parametrize("name", NAMES)

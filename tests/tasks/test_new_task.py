@@ -2,14 +2,12 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-import bertcli
+from helpers.package_copy import copy_package
 
 SPEC = '''
 """spell: the pieces of a text."""
@@ -85,10 +83,7 @@ def plan(model, options):
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package with a task more; the bundled models are those of the checkout."""
-    root = tmp_path_factory.mktemp("package")
-    source = Path(bertcli.__file__).parent
-    shutil.copytree(source, root / "bertcli", ignore=shutil.ignore_patterns("__pycache__"))
-    (root / "sample_weights").symlink_to(source.parent / "sample_weights")
+    root = copy_package(tmp_path_factory.mktemp("package"))
     (root / "bertcli/tasks/spell.py").write_text(SPEC, encoding="utf-8")
     (root / "bertcli/tasks/compute/spell.py").write_text(WORK, encoding="utf-8")
     return root
@@ -103,11 +98,27 @@ def run(package: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_a_new_task_is_a_command(package: Path) -> None:
-    found = json.loads(run(package, "-m", "bertcli", "spell", "Hot tea.", "--most", "3", "--format", "json"))
-    assert found == [{"index": 0, "text": "Hot tea.", "truncated": False, "pieces": ["[CLS]", "hot", "tea"]}]
-    assert "[CLS] hot tea" in run(package, "-m", "bertcli", "spell", "Hot tea.", "--most", "3")
-    assert "spell" in run(package, "-m", "bertcli", "--help")
+SPELL_AND_LIST = """
+from bertcli.cli.app import application
+spell = ["spell", "Hot tea.", "--most", "3"]
+for words in ([*spell, "--format", "jsonl"], spell, ["--help"], ["info", "bert-mini-mlm", "--format", "json"]):
+    try:
+        application(words[0])(words, prog_name="bertcli")
+    except SystemExit as end:
+        assert not end.code, (words, end.code)
+    print("END")
+"""
+
+
+def test_a_new_task_is_a_command_and_an_entry_of_info(package: Path) -> None:
+    records, table, help, info, _ = run(package, "-c", SPELL_AND_LIST).split("END\n")
+    expected = {"index": 0, "text": "Hot tea.", "truncated": False, "pieces": ["[CLS]", "hot", "tea"]}
+    assert json.loads(records) == expected
+    assert "[CLS] hot tea" in table
+    assert "\n  spell       Say the pieces of a text.\n" in help
+    found = json.loads(info)
+    example = 'bertcli spell -m bert-mini-mlm "The cat sat on the mat."'
+    assert {"command": "spell", "example": example} in found["commands"]
 
 
 def test_a_new_task_is_a_method(package: Path) -> None:
@@ -118,12 +129,6 @@ def test_a_new_task_is_a_method(package: Path) -> None:
     )
     shown = ["['[CLS]', 'hot'] ['texts', 'most']", "Records {index, text, truncated, pieces}."]
     assert run(package, "-c", code).splitlines() == shown
-
-
-def test_a_new_task_is_an_entry_of_info(package: Path) -> None:
-    found = json.loads(run(package, "-m", "bertcli", "info", "bert-mini-mlm", "--format", "json"))
-    example = 'bertcli spell -m bert-mini-mlm "The cat sat on the mat."'
-    assert {"command": "spell", "example": example} in found["commands"]
 
 
 def test_a_new_task_is_a_route(package: Path) -> None:

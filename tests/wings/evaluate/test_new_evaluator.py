@@ -3,18 +3,16 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from helpers.package_copy import copy_package
 
-import bertcli
 from bertcli.wings.evaluate.command import evaluate
 from bertcli.wings.evaluate.options import TASKS
 
-HOME = Path(bertcli.__file__).parent
 EVALUATOR = '''
 """Evaluator of `length`: is a text as many tokens long as people say?"""
 
@@ -79,8 +77,7 @@ print(json.dumps(answers))
 
 
 def test_a_new_evaluator_is_a_file_and_a_line(tmp_path: Path) -> None:
-    shutil.copytree(HOME, tmp_path / "bertcli")
-    (tmp_path / "sample_weights").symlink_to(HOME.parent / "sample_weights")
+    copy_package(tmp_path)
     wing = tmp_path / "bertcli" / "wings" / "evaluate"
     (wing / "evaluators" / "length.py").write_text(EVALUATOR, encoding="utf-8")
     options = wing / "options.py"
