@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.checkpoint_files import write_safetensors
+from helpers.forked import run as forked
 from helpers.little_doctor import MEASURE_LITTLE
 from helpers.vocabulary import write_vocabulary
 from numpy.testing import assert_allclose
@@ -58,9 +59,8 @@ def roformers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(code: str, *path: Path) -> subprocess.CompletedProcess[str]:
     """Run a program with what is in these folders installed."""
-    environment = {**os.environ, "COLUMNS": "100", "PYTHONPATH": os.pathsep.join(map(str, path))}
-    command = [sys.executable, "-P", "-c", code]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = forked(code=code, environment={**os.environ, "COLUMNS": "100"}, path=path)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 COMMANDS = """
@@ -510,4 +510,5 @@ def test_nothing_looks_for_plugins_that_needs_none() -> None:
     code = COMMANDS.format(commands=commands) + "print(plugin._folders.cache_info().misses)"
     assert run(code).stdout.splitlines()[-1] == "0"
     code = COMMANDS.format(commands=[["--help"]]) + "print('importlib.metadata' in sys.modules)"
-    assert run(code).stdout.splitlines()[-1] == "False"
+    started = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert started.stdout.splitlines()[-1] == "False"

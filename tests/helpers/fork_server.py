@@ -60,7 +60,7 @@ def begin(request: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.argv = request["arguments"]
-    sys.path[0] = ""  # as for -c
+    sys.path[:1] = ["", *request["path"]]  # as for -c with PYTHONPATH
 
 
 def _stream(place: int, name: str) -> io.TextIOWrapper:

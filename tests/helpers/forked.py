@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -91,11 +91,13 @@ def fork(
     code: str = MAIN,
     environment: Mapping[str, str] | None = None,
     folder: str | Path = ".",
+    path: Sequence[str | Path] = (),
     session: bool = False,
     **streams: int | IO[bytes],
 ) -> Forked:
     """Fork a process that runs `code` with these arguments (`bertcli ARGUMENTS` unless told otherwise).
 
+    path: folders to import from before all others, as PYTHONPATH names them. session: lead a session of its own.
     streams: stdin, stdout, stderr, each a file, PIPE or DEVNULL; nothing but DEVNULL unless told.
     """
     environment = os.environ if environment is None else environment
@@ -107,6 +109,7 @@ def fork(
         "arguments": ["bertcli" if code == MAIN else "-c", *map(str, arguments)],
         "environment": dict(environment),
         "folder": str(Path(folder).absolute()),
+        "path": [*map(str, path)],
         "session": session,
     }
     pipes: dict[str, IO[bytes]] = {}
