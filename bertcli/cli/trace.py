@@ -53,17 +53,21 @@ class TraceOptions:
             raise wrong("--text-pair", "give the first text, too: bertcli trace TEXT --text-pair TEXT.")
         if self.seed is not None and not analyzed.without_weights:
             raise wrong("--seed", "this is for --variant or --config; a checkpoint has weights.")
+        has_numbers = not analyzed.without_weights or self.seed is not None
         if not output.is_page:
             refuse(self, ("--layer", "--contrast"), "it applies to the page of a pass: add -o FILE.html.")
-        if output.is_page or output.has_arrays:
+        elif not has_numbers:
+            refuse(self, ("--layer",), "the page of operations, without weights, opens at no layer; --seed gives some.")
+            refuse(self, ("--formulas",), "on the page of operations each one opens its formula: leave this out.")
+        if (output.is_page and has_numbers) or output.has_arrays:
             what = "the page of a pass" if output.is_page else f"a file of arrays ({output.ending})"
             of_table = ("--all-layers", "--time", "--stats", "--formulas")
             refuse(self, of_table, f"this is about the table, which {what} does not have: leave out one of the two.")
-        if output.is_page and (analyzed.batch_size or 1) > 1:
+        if output.is_page and has_numbers and (analyzed.batch_size or 1) > 1:
             raise wrong("--batch-size", "the page shows one sentence.")
         if analyzed.without_weights and self.text is not None:
             raise wrong("TEXT", "a variant or a config has no tokenizer; give --seq-len instead.")
-        if analyzed.without_weights and self.seed is None:
+        if not has_numbers:
             why = "nothing is computed without weights; give a checkpoint."
             refuse(self, ("--time", "--stats"), why)
             if output.has_arrays:
@@ -101,14 +105,15 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions,
     Equal layers are shown once; --all-layers shows each. In csv the column "times"
     is the number of equal layers, and costs and seconds are those of one of them.
 
-    -o FILE.html is a page that shows how each number is computed; a .npz or
+    -o FILE.html is a page that shows how each number is computed, or without
+    weights the table of operations with their formulas; a .npz or
     .safetensors file has the ids and the array of every output; other endings have
     the table. A variant or a config needs no weights.
     """
     output.check()
     options.refuse_contradictions(analyzed, output)
     opened = analyzed_model(model, analyzed, options.seed)
-    if output.is_page:
+    if output.is_page and opened.has_weights:
         from bertcli.analysis.layers import parse_layer
 
         parse_layer(options.layer, opened.config, least=0)  # what is wrong is said before the pass runs
@@ -118,13 +123,15 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions,
     if opened.has_weights:
         _run(opened, size, options, output)
         return
-    from bertcli.analysis.trace.recorder import NO_INPUTS, run_shapes
+    from bertcli.analysis.trace.recorder import run_shapes
 
     shapes = run_shapes(opened, *size)
     if output.is_page:
-        from bertcli.analysis.trace.passes import Pass
+        from bertcli.analysis.trace.operations_page import operations_page
+        from bertcli.files.write.save import save
 
-        _write(Pass(opened, shapes, NO_INPUTS), options, str(output.output))
+        save(str(output.output), operations_page(shapes, options.all_layers).encode())
+        say_written(str(output.output))
         return
     _show(shapes, options, output)
 

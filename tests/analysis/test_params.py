@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from helpers.terminal import bertcli as command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,6 +106,9 @@ def test_params_rows_always_add_up_and_say_how(config: BertConfig, heads: set[st
         assert not any(letter.isalpha() for letter in row.numbers)
         assert row.bytes == 4 * row.params
         assert set(row.connected_to) <= {other.path for other in summary.rows}
+        inner = [other for other in summary.rows if f"{other.path}.".startswith(f"{row.path}." if row.path else "")]
+        if options.get("style") != "keras":
+            assert row.whole.params == sum(other.params for other in inner) == value(row.whole.numbers, {})
 
 
 def rows_of(name: str, **options: Any) -> dict[str, SummaryRow]:
@@ -122,6 +126,21 @@ def test_params_a_row_shows_what_no_other_row_does() -> None:
     assert four["encoder.layers.0.attention"].params == 0
     assert four["encoder.layers.0.attention.query"].params == 128 * 128 + 128
     assert four["encoder.layers.0.attention.query"].type == "Linear"
+
+
+@pytest.mark.parametrize("depth", [2, 3, 9])
+def test_params_tables_show_a_module_with_what_is_inside_it(depth: int) -> None:
+    arguments = ["params", "--variant", "base", "--formulas", "--depth", str(depth)]
+    table = [row.split() for row in command(*arguments).out.splitlines()]
+    (layer,) = (row for row in table if row[:2] == ["encoder.layers.0", "(EncoderLayer)"])
+    assert layer[5:7] == ["7,087,872", "28,351,488"]
+    (encoder,) = (row for row in table if row[:2] == ["encoder", "(Encoder)"])
+    assert encoder[5:8] == ["85,054,464", "340,217,856", "77.69"]
+    assert "L·(4·H² + 2·H·F + 9·H + F)" in " ".join(encoder)
+    beside = command("params", "--variant", "base", "--versus", "large", "--depth", str(depth)).out
+    (layers,) = (row.split() for row in beside.splitlines() if "encoder.layers.* (" in row)
+    assert "85,054,464" in layers
+    assert "302,309,376" in layers
 
 
 def test_params_formulas_are_written_as_people_write_them() -> None:

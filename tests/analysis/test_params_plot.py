@@ -11,6 +11,7 @@ import bertcli
 from bertcli.analysis.params import Summary, SummaryRow
 from bertcli.analysis.params.compare import comparison
 from bertcli.analysis.params.plot import TEXTS, drawn, plot
+from bertcli.analysis.params.summary import Count
 from bertcli.errors import BertcliError
 
 
@@ -50,7 +51,7 @@ def test_params_plot_boxes_show_name_type_shape_and_number() -> None:
 
 
 def test_params_plot_labels_are_escaped() -> None:
-    row = SummaryRow('a"b\\c<d>&', "T|x", "(1,)", 0, 0, "", "", (), None)
+    row = SummaryRow('a"b\\c<d>&', "T|x", "(1,)", 0, 0, "", "", (), None, Count(0, 0, "", ""))
     dot, mermaid = (drawn(Summary('my "model" \\ <b>', (row,)), TEXTS[ending]) for ending in (".dot", ".mmd"))
     assert r'label="a\"b\\c<d>&\nT|x\n(1,)"' in dot
     assert r'digraph "my \"model\" \\ <b>" {' in dot

@@ -138,7 +138,9 @@ def test_pass_page_keeps_within_its_bound(tmp_path: Path) -> None:
         (["--variant", "mini", "--seed", "0", "--layer", "0.1"], 1, "The embeddings (layer 0) have no attention heads"),
         (["--variant", "mini", "--seed", "0", "--contrast", "A"], 2, "give the first text, too"),
         (["--variant", "mini", "--layer", "4", "-o", ""], 2, "Invalid value for --layer"),
-        (["--variant", "mini", "--seq-len", "4", "--batch-size", "2"], 2, "the page shows one sentence"),
+        (["--variant", "mini", "--layer", "4"], 2, "the page of operations, without weights, opens at no layer"),
+        (["--variant", "mini", "--formulas"], 2, "each one opens its formula"),
+        (["--variant", "mini", "--seed", "0", "--seq-len", "4", "--batch-size", "2"], 2, "the page shows one sentence"),
         (["--seed", "1"], 2, "a checkpoint has weights"),
     ],
 )
@@ -151,11 +153,26 @@ def test_pass_page_refusals(tmp_path: Path, arguments: list[str], status: int, m
     assert not file.exists()
 
 
-def test_pass_page_without_weights_says_so(tmp_path: Path) -> None:
-    found = drawn(tmp_path, "--variant", "base")
-    assert found.data["arrays"] == {}
-    assert "encoder.layers.11.attention.softmax" in found.ids
-    assert "This model has no weights" in (tmp_path / "pass.html").read_text()
+def test_page_without_weights_is_the_table_of_operations(tmp_path: Path) -> None:
+    file = tmp_path / "operations.html"
+    done = bertcli("trace", "--variant", "base", "--seq-len", "128", "-o", file)
+    assert done.status == 0, done.err
+    text = file.read_text(encoding="utf-8")
+    rows = [re.sub("<[^>]*>", "|", row) for row in re.findall("<tr>.*?</tr>", text)]
+    layer = next(row for row in rows if "Encoder layer" in row)
+    assert "Encoder layer × 12, each:" in layer
+    query = next(row for row in rows if "linear Q" in row)
+    for shown in ("Encoder input S × H (128 × 768)", "W_Q H × H (768 × 768)", "|590,592|", "|75,497,472|"):
+        assert shown in query
+    record = json.loads(bertcli("trace", "--variant", "base", "--seq-len", "128", "--format", "json").out)
+    assert f"|{100 * 12 * 75_497_472 / record['totals']['macs']:.1f}|" in query
+    # An operation has its formula, and nothing speaks of cells, colors or numbers that are not there.
+    folded = [step for step in record["steps"] if not re.search(r"layers\.([1-9]|1[01])\.", step["path"])]
+    assert text.count("<math") == len(folded)
+    for word in ("<script", "cell", "Blue", "token,"):
+        assert word not in text.partition("<body>")[2]
+    assert bertcli("trace", "--variant", "base", "--seq-len", "128", "--all-layers", "-o", file).status == 0
+    assert file.read_text(encoding="utf-8").count("<math") == len(record["steps"])
 
 
 def test_pass_page_names_numbers_that_are_not_finite(tmp_path: Path) -> None:

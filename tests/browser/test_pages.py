@@ -72,7 +72,7 @@ def check(browser: Any, where: str) -> None:
 
 PAGES: dict[str, list[str]] = {
     "pass": ["trace", TEXT],
-    "pass-without-weights": ["trace", "--variant", "base"],
+    "operations": ["trace", "--variant", "base"],
     "pass-textbook": ["trace", "--variant", "textbook", "--seed", "0", "--seq-len", "5"],
     "pass-long": ["trace", LONG],
     "pass-versus": ["trace", TEXT, "--contrast", "He drank a glass of cold [MASK]."],

@@ -51,7 +51,7 @@ def params(
     else:
         plans = module_plans(model, depth)
     inputs = {"B": batch_size, "S": seq_len or model.config.max_tokens}
-    counted = rows(plans, model, inputs, collapse=collapse, powers=style != "keras")
+    counted = rows(plans, model, inputs, collapse=collapse, nested=style != "keras")
     if model.path is not None:
         from bertcli.analysis.params.outside_network import rows_outside
 

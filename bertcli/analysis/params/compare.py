@@ -1,5 +1,6 @@
 """`params` of two models side by side: rows paired by path, and the change from the first model to the second."""
 
+from dataclasses import replace
 from typing import Any
 
 from bertcli.analysis.params.summary import Summary, SummaryRow, layer_title, memory_lines, size_in_bytes
@@ -16,7 +17,9 @@ def comparison(first: Summary, second: Summary) -> Document:
     rows_of_first = {row.path: row for row in first.rows}
     rows_of_second = {row.path: row for row in second.rows}
     paths = _merged(list(rows_of_first), list(rows_of_second))
-    lines = [_line(path, rows_of_first.get(path), rows_of_second.get(path)) for path in paths]
+    pairs = [(rows_of_first.get(path), rows_of_second.get(path)) for path in paths]
+    lines = [_line(path, *pair) for path, pair in zip(paths, pairs, strict=True)]
+    shown = [_line(path, *map(_with_inner, pair)) for path, pair in zip(paths, pairs, strict=True)]
     change = _change(first.total_params, second.total_params)
     record: dict[str, Any] = {
         "model": first.model, "versus": second.model, "rows": lines,
@@ -35,7 +38,7 @@ def comparison(first: Summary, second: Summary) -> Document:
     below.append(f"Difference: {change['difference']:+,} params, ratio {_ratio(change)}")
     numbers = [*(f"Param # {heading}" for heading in headings), "Difference", "Ratio"]
     columns = [Column("Layer (type)"), Column("Output Shape"), *(Column(name, number=True) for name in numbers)]
-    return Document(columns, [_cells(line) for line in lines], below, record, lines)
+    return Document(columns, [_cells(line) for line in shown], below, record, lines)
 
 
 def _merged(first: list[str], second: list[str]) -> list[str]:
@@ -68,6 +71,11 @@ def _line(path: str, row: SummaryRow | None, versus: SummaryRow | None) -> dict[
     for name in ("type", "output_shape", "params"):
         line |= {name: row and row[name], f"versus_{name}": versus and versus[name]}
     return line | _change(line["params"] or 0, line["versus_params"] or 0)
+
+
+def _with_inner(row: SummaryRow | None) -> SummaryRow | None:
+    """A row as tables show it: with what the rows inside it count."""
+    return row and replace(row, params=row.whole.params)
 
 
 def _cells(line: dict[str, Any]) -> list[str]:

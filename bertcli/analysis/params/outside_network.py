@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import prod
 
-from bertcli.analysis.params.summary import SummaryRow
+from bertcli.analysis.params.summary import Count, SummaryRow
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
 from bertcli.network.module import parameters
@@ -18,30 +18,29 @@ def rows_outside(model: LoadedModel) -> Iterator[SummaryRow]:
         chain = name.partition(".")[0]
         arrays = [parameter.array for parameter in parameters(layer)]
         formula = " + ".join("·".join(map(str, array.shape)) for array in arrays)
+        params, stored = sum(array.size for array in arrays), sum(array.nbytes for array in arrays)
+        count = Count(params, stored, formula, formula)
         yield SummaryRow(
             path=name,
             type=type(layer).__name__,
             output_shape=f"(None, {arrays[0].shape[0]})",
-            params=sum(array.size for array in arrays),
-            bytes=sum(array.nbytes for array in arrays),
-            formula=formula,
-            numbers=formula,
+            **count._asdict(),
             connected_to=before.get(chain, ()),
             tied_to=None,
+            whole=count,
         )
         before[chain] = (name,)
     prefix = family(model.config.model_type).prefix_in([use.name for use in model.uses])
     for use in model.uses:
         if use.why == UNREAD and use.name.startswith(prefix):
             formula = "·".join(map(str, use.shape))
+            count = Count(prod(use.shape), use.bytes, formula, formula)
             yield SummaryRow(
                 path=use.name.removeprefix(prefix),
                 type="not used",
                 output_shape=f"({', '.join(map(str, use.shape))})",
-                params=prod(use.shape),
-                bytes=use.bytes,
-                formula=formula,
-                numbers=formula,
+                **count._asdict(),
                 connected_to=(),
                 tied_to=None,
+                whole=count,
             )

@@ -29,13 +29,23 @@ if TYPE_CHECKING:
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
+class Count(NamedTuple):
+    """Parameters counted together; fields as a SummaryRow's."""
+
+    params: int
+    bytes: int
+    formula: str
+    numbers: str
+
+
 @dataclass(frozen=True)
 class SummaryRow(ByName):
-    """A module and those of its parameters that no other row counts.
+    """A module and those of its parameters that no other row counts, so that the rows' sum is the model's.
 
     output_shape: "(None, 512, 768)". bytes: at the dtype they are stored in. formula: params in the symbols of the
     axes, "4·(H² + H)". numbers: the formula with the sizes in place of the symbols. connected_to: the rows its input
-    comes from. tied_to: the parameter that shares its array with one of this row's, and is counted there.
+    comes from. tied_to: the parameter that shares its array with one of this row's, and is counted there. whole: the
+    module with all modules inside it, as tables show it.
     """
 
     path: str
@@ -47,11 +57,12 @@ class SummaryRow(ByName):
     numbers: str
     connected_to: tuple[str, ...]
     tied_to: str | None
+    whole: Count
 
     @property
     def record(self) -> dict[str, Any]:
         record = vars(self) | {"connected_to": list(self.connected_to)}
-        del record["numbers"]
+        del record["numbers"], record["whole"]
         return record
 
 
@@ -156,11 +167,12 @@ def entries(model: LoadedModel) -> Iterator[CountedParameter]:
 
 
 def rows(
-    plans: Sequence[RowPlan], model: LoadedModel, inputs: Mapping[str, int | None], *, collapse: bool, powers: bool
+    plans: Sequence[RowPlan], model: LoadedModel, inputs: Mapping[str, int | None], *, collapse: bool, nested: bool
 ) -> tuple[SummaryRow, ...]:
     """The row of each plan with its parameters, for an input of this size: B sentences (None: any number), S tokens.
 
-    `collapse` merges rows that differ only in a layer's number.
+    `collapse` merges rows that differ only in a layer's number. nested: a row's `whole` has the rows inside it, and
+    formulas have powers; Keras' layers stand side by side, and its formulas are products.
     """
     row_of_subtree = {plan.holds: plan.name for plan in plans if plan.holds is not None}
     entries_of = _entries_by_subtree(model, row_of_subtree)
@@ -173,22 +185,22 @@ def rows(
     for name, group in groups.items():
         plan = group[0]  # the others differ only in the number of their layer
         is_collapsed = EVERY in name
-        counted: list[CountedParameter] = []
-        for member in group:
-            if member.holds is not None:
-                counted += entries_of.get(member.holds, ())
-        formula = _formula(plan, counted, is_collapsed, model.config.sizes, powers)
+        subtrees = [member.holds for member in group if member.holds is not None]
+        counted = [entry for subtree in subtrees for entry in entries_of.get(subtree, ())]
+        with_inner = [entry for subtree in subtrees for entry in _entries_within(subtree, entries_of)]
+        own = _count(plan, counted, is_collapsed, model.config.sizes, nested)
+        whole = own
+        if nested and len(with_inner) > len(counted):
+            whole = _count(plan, with_inner, is_collapsed, model.config.sizes, nested)
         feeding = [row_name(path) for member in group for path in member.connected_to]
         row = SummaryRow(
             path=name,
             type=f"{plan.type} × {len(group)}" if is_collapsed else plan.type,
             output_shape=", ".join(_in_text(shape, inputs) for shape in plan.shapes),
-            params=sum(entry.params for entry in counted),
-            bytes=sum(entry.bytes for entry in counted),
-            formula=formula,
-            numbers=with_numbers(formula, model.config.sizes),
+            **own._asdict(),
             connected_to=tuple(dict.fromkeys(feeding)),
             tied_to=_tied_to(plan, counted, row_of_subtree),
+            whole=whole,
         )
         summary_rows.append(row)
     return tuple(summary_rows)
@@ -204,6 +216,22 @@ def _entries_by_subtree(
     if entries_of.keys() - row_of_subtree.keys():
         raise RuntimeError(f"no row shows {', '.join(entry.parameter.path for entry in entries_of[''])}")
     return entries_of
+
+
+def _entries_within(subtree: str, entries_of: Mapping[str, Sequence[CountedParameter]]) -> Iterator[CountedParameter]:
+    """The parameters of a subtree, with those of the subtrees inside it that have rows of their own."""
+    for path, of_row in entries_of.items():
+        if path == subtree or is_within(path, subtree):
+            yield from of_row
+
+
+def _count(
+    plan: RowPlan, entries: Sequence[CountedParameter], is_collapsed: bool, sizes: Mapping[str, int], powers: bool
+) -> Count:
+    """What these parameters of a plan's row count together."""
+    formula = _formula(plan, entries, is_collapsed, sizes, powers)
+    params, stored = sum(entry.params for entry in entries), sum(entry.bytes for entry in entries)
+    return Count(params, stored, formula, with_numbers(formula, sizes))
 
 
 def _formula(
@@ -390,11 +418,14 @@ TIED_LAYER_TITLE: SummaryColumn = (
     lambda row, _: layer_title(row.path, row.type) + (f", tied to {row.tied_to}" if row.tied_to else ""),
 )
 SHAPE: SummaryColumn = Column("Output Shape"), lambda row, _: row.output_shape
-PARAMS: SummaryColumn = Column("Param #", number=True), lambda row, _: f"{row.params:,}"
-BYTES: SummaryColumn = Column("Bytes", number=True), lambda row, _: f"{row.bytes:,}"
-SHARE: SummaryColumn = Column("% of total", number=True), lambda row, total: f"{100 * row.params / total:.2f}"
+PARAMS: SummaryColumn = Column("Param #", number=True), lambda row, _: f"{row.whole.params:,}"
+BYTES: SummaryColumn = Column("Bytes", number=True), lambda row, _: f"{row.whole.bytes:,}"
+SHARE: SummaryColumn = Column("% of total", number=True), lambda row, total: f"{100 * row.whole.params / total:.2f}"
 CONNECTED: SummaryColumn = Column("Connected to"), lambda row, _: ", ".join(row.connected_to)
-FORMULA: SummaryColumn = Column("Formula"), lambda row, _: row.formula and f"{row.formula} = {row.numbers}"
+FORMULA: SummaryColumn = (
+    Column("Formula"),
+    lambda row, _: row.whole.formula and f"{row.whole.formula} = {row.whole.numbers}",
+)
 STYLES = {"tree": (TIED_LAYER_TITLE, SHAPE, PARAMS, BYTES, SHARE), "keras": (LAYER_TITLE, SHAPE, PARAMS, CONNECTED)}
 
 

@@ -1,6 +1,7 @@
 """Trace a forward pass: a step for every op, with shapes, parameters, MACs and time, and the intermediate arrays.
 
 formulas    print the formula of each op in the symbols of its step, as MathML and as plain text
+operations_page  the page of a model without weights: the table of operations; **what share of MACs an op has**
 page        the page of `trace -o pass.html`
 passes      run the traced pass of one sentence that the page draws
 products    data from which the page explains a matrix product

@@ -1,5 +1,7 @@
 """The page of `trace -o pass.html`: the forward pass of one text, step by step, with every number that fits on it.
 
+A model without weights has no numbers: operations_page.py draws its operations.
+
 The page is one file without a network. It holds the steps of the trace, and of their results as many numbers as fit
 into a bound (selection.py). Its script works out how a chosen number came about from others on the page (worked.js),
 and draws them (pass.js). Two passes can stand side by side.
@@ -171,7 +173,7 @@ def _is_of_text(run: Pass) -> bool:
 def _input_name(run: Pass) -> str:
     if _is_of_text(run):
         return "a text"
-    return number_of(len(run.ids), "random token") if run.inputs.pieces else "shapes alone"
+    return number_of(len(run.ids), "random token")
 
 
 def _sections(run: Pass) -> Iterator[Markup]:
@@ -260,8 +262,6 @@ def _totals(run: Pass) -> Markup:
 def _note(run: Pass, kept: Selection) -> str:
     """The note with the number of the pass's results on the page."""
     results, arrays = run.trace.arrays, kept.arrays
-    if not results:
-        return "This model has no weights: the page shows shapes and formulas, and no numbers."
     whole = {path for path, numbers in arrays.items() if numbers.features is None}
     text = f"This page holds all numbers of {len(whole)} of {number_of(len(results), 'step')}"
     features = [numbers.features for numbers in arrays.values() if numbers.features is not None]

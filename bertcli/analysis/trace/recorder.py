@@ -322,10 +322,6 @@ class Inputs(NamedTuple):
     text: str = ""
 
 
-# Of a pass by shapes.
-NO_INPUTS = Inputs(np.empty((1, 0), int), np.empty((1, 0), int), [])
-
-
 def inputs_of_text(model: LoadedModel, text: str, pair: str | None = None) -> Inputs:
     """Tokenize a text or a pair as input of a pass; what is too long is cut, with a warning."""
     from bertcli.analysis.texts import spelled, tokens_of

@@ -165,8 +165,12 @@ class Account(Documented):
         columns += [Column(name, number=name != "Formula") for name in numbers]
         rows = _filled(_wide(blocks, seconds), len(columns))
         if width is not None and _text_width(columns, rows) > width:
-            columns = [Column("Operation"), Column("Size and cost")]
-            rows = _filled(_narrow(blocks, seconds), len(columns))
+            columns = [Column("Operation"), Column("Formula, sizes" if "Formula" in numbers else "Size")]
+            columns += [Column(name, number=True) for name in numbers if name != "Formula"]
+            rows = _filled(_stacked(blocks, seconds), len(columns))
+            if _text_width(columns, rows) > width:
+                columns = [Column("Operation"), Column("Size and cost")]
+                rows = _filled(_narrow(blocks, seconds), len(columns))
         below = [*_totals(self), *_folding(self, blocks), *results]
         lines = [_line(block, step) for block in blocks for step in block.steps]
         return Document(columns, rows, below, self.record(), lines)
@@ -318,23 +322,43 @@ def _wide(blocks: list[Folded], total: float | None) -> Iterator[list[str]]:
                 yield [*cells, *_numbers(step, total).values()]
 
 
+def _stacked(blocks: list[Folded], total: float | None) -> Iterator[list[str]]:
+    """A row for each operand and result, below the op, whose costs and measurements have columns of their own."""
+    for step, row in _operand_rows(blocks):
+        if step is None:
+            yield row
+            continue
+        numbers = _numbers(step, total)
+        formula = numbers.pop("Formula", "")
+        yield [*row, formula, *numbers.values()]
+
+
 def _narrow(blocks: list[Folded], total: float | None) -> Iterator[list[str]]:
-    """A row for each operand and result, below the op and its cost."""
+    """A row for each operand and result, below the op with its costs and measurements as words."""
+    for step, row in _operand_rows(blocks):
+        if step is None:
+            yield row
+            continue
+        costs = {"params": step.params, "MACs": step.macs, "bytes": step.bytes}
+        texts = [f"{count:,} {name}" for name, count in costs.items() if count]
+        yield [*row, ", ".join(texts)]
+        measures = _measures(step, total)
+        if measures:
+            yield ["", ", ".join(f"{name} {value}" for name, value in measures.items())]
+
+
+def _operand_rows(blocks: list[Folded]) -> Iterator[tuple[Step | None, list[str]]]:
+    """The rows of a table too narrow for all operands side by side; an op's own row comes with its step."""
     for block in blocks:
         if block.layers:
-            yield [block.heading]
+            yield None, [block.heading]
         for group, steps in groupby(block.steps, lambda step: step.group):
-            yield [group]
+            yield None, [group]
             for step in steps:
-                costs = {"params": step.params, "MACs": step.macs, "bytes": step.bytes}
-                texts = [f"{count:,} {name}" for name, count in costs.items() if count]
-                yield [f"  {step.operation}", ", ".join(texts)]
+                yield step, [f"  {step.operation}"]
                 for value in step.inputs:
-                    yield [f"    {value.name}", value.size]
-                yield [f"  → {step.output.name}", step.output.size]
-                measures = _measures(step, total)
-                if measures:
-                    yield ["", ", ".join(f"{name} {value}" for name, value in measures.items())]
+                    yield None, [f"    {value.name}", value.size]
+                yield None, [f"  → {step.output.name}", step.output.size]
 
 
 def _filled(rows: Iterable[list[str]], count: int) -> list[list[str]]:
