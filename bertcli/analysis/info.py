@@ -131,7 +131,8 @@ def _modules(folder: Folder | None) -> list[str]:
     """The class names in modules.json (Transformer, Pooling, …), in order; empty without that file."""
     if folder is None or not folder.has(MODULES_FILE):
         return []
-    entries = [entry for entry in folder.value(MODULES_FILE) if isinstance(entry, dict)]
+    listed = folder.value(MODULES_FILE)
+    entries = [entry for entry in (listed if isinstance(listed, list) else ()) if isinstance(entry, dict)]
     return [str(entry.get("type")).rpartition(".")[2] for entry in entries]
 
 
@@ -162,7 +163,7 @@ def _without_network(folder: Folder) -> dict[str, Any]:
     try:
         transformer = Layout(folder).transformer
         config = transformer.optional("config.json")
-        record |= {key: config[key] for key in ("model_type", "architectures", *KEPT) if key in config}
+        record |= _usable(config)
         record["modules"] = _modules(folder)
         tensors = open_tensors(transformer).values()
         record["parameters"] = sum(tensor.array.size for tensor in tensors)
@@ -193,6 +194,17 @@ def listed(cache_dir: str | None = None) -> list[dict[str, Any]]:
     return records
 
 
+def _usable(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a config.json that are reported unread, where they have the type that they should have."""
+    usable = {key: config[key] for key in KEPT if type(config.get(key)) is int}
+    if isinstance(config.get("model_type"), str):
+        usable["model_type"] = config["model_type"]
+    classes = config.get("architectures")
+    if isinstance(classes, list) and all(isinstance(name, str) for name in classes):
+        usable["architectures"] = classes
+    return usable
+
+
 def _described(folder: Folder) -> dict[str, Any]:
     """A model's family, classes and bytes on disk, from its small files: the weights are not opened."""
     record: dict[str, Any] = {"bytes": sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file())}
@@ -200,7 +212,7 @@ def _described(folder: Folder) -> dict[str, Any]:
         layout = Layout(folder)
         config = layout.transformer.optional("config.json")
         title = layout.folder_type.title or parse_config(config).title
-        classes = ", ".join(_modules(folder)) or ", ".join(map(str, config.get("architectures") or []))
+        classes = ", ".join(_modules(folder)) or ", ".join(_usable(config).get("architectures", []))
         what = layout.folder_type.description(layout.type_settings) or classes
         return {**record, "runs": True, "family": title.removeprefix("a "), "what": what}
     except BertcliError as error:

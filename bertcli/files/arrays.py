@@ -19,7 +19,8 @@ from bertcli.weights.tensors import StoredTensor, open_file
 
 SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}
 TRUSTED_TYPES = ("F16", "F32", "F64", "I8", "U8", "I32", "I64")  # the others are mapped as raw bits, such as BF16
-UNPACKED = 1 << 30  # bytes: the limit of a compressed array, since a small file could fill the memory
+UNPACKED = 1 << 25  # bytes that a compressed array may have however small it is: those of the longest line
+MOST_PACKED = 50  # times that a larger one may be packed: numbers are hardly, and a small file could fill the memory
 ALIGNMENT = 8  # bytes: the arrays of a .safetensors file begin at multiples of this, as the package writes them
 
 
@@ -109,9 +110,19 @@ def open_npz(path: Path) -> Readers:
 
 
 def _member(path: Path, info: zipfile.ZipInfo) -> NDArray[Any]:
-    if info.compress_type != zipfile.ZIP_STORED and info.file_size > UNPACKED:
-        raise ValueError(f"compressed arrays of more than {UNPACKED:,} bytes are not read; use np.savez")
+    if info.file_size > max(UNPACKED, MOST_PACKED * info.compress_size):
+        raise ValueError(
+            f"{info.filename} has {info.file_size:,} bytes in {info.compress_size:,}: what is packed more than "
+            f"{MOST_PACKED} times is not read; use np.savez"
+        )
     with zipfile.ZipFile(path) as archive, archive.open(info) as member:
+        if np.lib.format.read_magic(member) == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(member)
+        else:
+            shape, _, dtype = np.lib.format.read_array_header_2_0(member)
+        if dtype.itemsize * math.prod(shape) != info.file_size - member.tell():
+            raise ValueError(f"{info.filename} has other bytes than its header says")
+        member.seek(0)
         array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
         if member.read(1):  # read to the end, where zipfile checks the CRC
             raise ValueError(f"{info.filename} has more bytes than its array")

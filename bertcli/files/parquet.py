@@ -26,6 +26,8 @@ from bertcli.folder.files import open_regular
 ROWS_READ = 1024  # together
 PREFIXED_READ = 16  # together, of texts in the encoding PREFIXED: a long text may come out of few bytes
 ROWS_WRITTEN = 4096  # in a row group: 12 MB with 768 float32 numbers each
+MOST_PACKED = 200  # times that a column longer than a text may be packed
+MOST_NUMBERS = 1 << 20  # in a row's list
 BUFFER = 1 << 20  # bytes of a column read at a time: a whole row group might not fit in memory
 PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dictionary
 ARROW_TYPES: dict[type, str] = {str: "string", int: "int64", float: "float64"}  # of values in Python
@@ -71,6 +73,7 @@ class ParquetTable:
 
     def batches(self, most: int, names: Sequence[str] | None = None, texts: bool = False) -> Iterator[Any]:
         table = self._table
+        self._check_sizes(names)
         if texts and names is not None:
             prefixed = {*names} & self._prefixed()
             most = PREFIXED_READ if prefixed else most
@@ -78,12 +81,27 @@ class ParquetTable:
             table = self._parquet.ParquetFile(self._file, metadata=table.metadata, **options)
         yield from table.iter_batches(most, columns=names, use_threads=False)
 
+    def _columns(self) -> Iterator[tuple[Any, int]]:
+        """What the file says of each column of each group of rows, and how many rows these are."""
+        metadata = self._table.metadata
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            yield from ((group.column(i), group.num_rows) for i in range(group.num_columns))
+
     def _prefixed(self) -> set[str]:
         """The columns with an encoding that stores a value as its difference from the one before."""
-        metadata = self._table.metadata
-        groups = map(metadata.row_group, range(metadata.num_row_groups))
-        columns = [group.column(i) for group in groups for i in range(group.num_columns)]
-        return {column.path_in_schema for column in columns if PREFIXED in column.encodings}
+        return {column.path_in_schema for column, _ in self._columns() if PREFIXED in column.encodings}
+
+    def _check_sizes(self, names: Sequence[str] | None) -> None:
+        """Refuse columns that would fill the memory, before they are read. Errors: ValueError."""
+        for column, rows in self._columns():
+            name = column.path_in_schema.partition(".")[0]
+            size, packed = column.total_uncompressed_size, column.total_compressed_size
+            if names is not None and name not in names and column.path_in_schema not in names:
+                continue
+            if size > max(LONGEST_LINE, MOST_PACKED * packed) or size > LONGEST_LINE * max(rows, 1):
+                raise ValueError(f"the column {quoted(name)} has {size:,} bytes in {packed:,}, for {rows:,} rows")
+            if column.num_values > MOST_NUMBERS * max(rows, 1):
+                raise ValueError(f"the column {quoted(name)} has {column.num_values:,} numbers in {rows:,} rows")
 
 
 def parquet_writer(stream: IO[bytes], schema: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from helpers.checkpoint_files import Dense, Sentence
 from helpers.checkpoints import make
+from helpers.family_checkpoints import FAMILIES, make_family
 from helpers.late_folders import write_late
 from helpers.modular import write_router
 from helpers.rerankers import KINDS, write_reranker
@@ -65,6 +66,26 @@ def test_a_value_of_the_wrong_type_is_one_line(kind: str, tmp_path: Path) -> Non
         if result.status:
             assert "Unexpected error" not in result.error, (file.name, at, wrong)
         file.write_text(json.dumps(written[file]), encoding="utf-8")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_info_formats_no_value_that_nobody_has_checked(family: str, tmp_path: Path) -> None:
+    """The sizes in a config.json are reported also where the model cannot be opened."""
+    folder = make_family(tmp_path / "model", family)
+    file = folder / "config.json"
+    written = json.loads(file.read_bytes())
+    wrong = ("rr", [441, 441], {"x": 1}, 1e-12, 10**30, None)
+    keys = [key for key in ("vocab_size", "hidden_size", "d_model", "n_positions", "max_position_embeddings",
+                            "architectures", "model_type") if key in (*written, "architectures")]  # fmt: skip
+    for key, value in [(key, value) for key in keys for value in wrong]:
+        file.write_text(json.dumps({**written, key: value}), encoding="utf-8")
+        for form in ("table", "json"):
+            result = bertcli("info", folder, "--format", form)
+            assert "Unexpected error" not in result.err, (key, value, result.err)
+            assert result.out
+    file.write_text("[1]")
+    (folder / "modules.json").write_text("7")
+    assert "Unexpected error" not in bertcli("info", folder).err
 
 
 @pytest.mark.parametrize("group", ["text", "common", "chat_template"])
