@@ -250,6 +250,7 @@ A_NAME = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?:\(\))?`", re.ASCII)
 OTHERS = {
     "transformers.js",
     "beir/",  # a user's data
+    "redacted/",  # likewise
     "refs/",  # in the Hub's cache
     "ROPE_INIT_FUNCTIONS",  # of transformers
     "InferenceClient",  # of the Hub's client

@@ -19,6 +19,7 @@ params         the command params, and what trace shares with it: the model they
 process        the process around a command
 request        the request of a task's command, made of its options; what each kind of task reads
 results        what comes of a request, printed or written; what must be equal for --resume
+rewritten      files that are written again with other texts: when, and what is said (tag --redact)
 similarity     bertcli similarity: how much texts are alike
 status         the exit statuses of commands, and which of them an error has
 tasks          the command of a task, made from its spec (`tasks/`)

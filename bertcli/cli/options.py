@@ -159,7 +159,7 @@ class InputOptions:
     input: list[str] | None = option(
         None, "FILE",
         "Read texts from a .txt (one per line), .jsonl, .csv, .tsv or .fasta file, a .gz of these, or .parquet; "
-        "repeat for more files, or give a quoted pattern ('parts/*.jsonl'); - is standard input.",
+        "repeat for more files, or give a quoted pattern ('parts/*.jsonl') or a folder; - is standard input.",
         "-i", "--input",
     )  # fmt: skip
     column: str | None = option(

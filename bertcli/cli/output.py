@@ -123,6 +123,32 @@ def check_not_read(
                 raise BertcliError(f"Cannot write {output}: {why.format(it)}; choose another {option}.")
 
 
+def is_folder(output: str | None) -> bool:
+    """True if the name of an output is that of a folder: there is one, it ends in a slash, or has no ending."""
+    return output is not None and (os.path.isdir(output) or output.endswith((os.sep, "/")) or not ending_of(output))
+
+
+def check_folder(output: str, read: list[str], resumes: bool) -> None:
+    """Raise BertcliError for a folder that cannot be written, or that is, or holds, what is read.
+
+    read: the names that --input has. resumes: the folder may be one that an earlier run has written.
+    """
+    if len(read) != 1 or not os.path.isdir(read[0]):
+        raise BertcliError(f"Cannot write {output}: a folder is written where a folder is read (-i FOLDER).")
+    target, source = (os.path.realpath(name) for name in (output, read[0]))
+    if os.path.commonpath([target, source]) in (target, source):
+        raise BertcliError(f"Cannot write {output}: the texts are read from {read[0]}; choose another --output.")
+    if os.path.lexists(target) and not os.path.isdir(target):
+        raise BertcliError(f"Cannot write {output}: something of that name exists that is not a folder.")
+    if os.path.isdir(target) and os.listdir(target) and not resumes:
+        raise BertcliError(f"Cannot write {output}: there are files in it already; choose a new --output.")
+    parent = os.path.dirname(target)
+    if not os.path.isdir(parent):
+        raise BertcliError(f"Cannot write {output}: there is no folder {parent}.")
+    if not os.access(parent, os.W_OK):
+        raise BertcliError(f"Cannot write {output}: the folder {parent} is not writable.")
+
+
 def write_results(records: "Iterable[Record]", output: OutputOptions, table: "Table") -> None:
     """Print records, or write them to the output file and report it on stderr."""
     from bertcli.files.write.record_writer import write_records

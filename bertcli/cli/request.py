@@ -24,7 +24,7 @@ from bertcli.cli.inputs import (
     read_texts,
 )
 from bertcli.cli.options import MASKED_SAMPLE, EngineOptions, InputOptions, LongOptions, ModelOptions, wrong
-from bertcli.cli.output import OutputOptions
+from bertcli.cli.output import OutputOptions, check_folder, is_folder
 from bertcli.cli.vectors import VectorOutput
 from bertcli.engine.memory import keep_memory
 from bertcli.errors import BertcliError
@@ -75,7 +75,9 @@ def complete(spec: TaskSpec, given: Given, endings: tuple[str, ...]) -> Request:
         what = f"there is no bundled model for {needs.task}; give one that fits, such as {needs.fitting}."
         raise wrong("--model", what)
     texts = reading.open(given)
-    if output is not None:
+    if spec.table(options).rewritten is not None and is_folder(output):
+        check_folder(output, given.texts.input or [], given.long.resume)
+    elif output is not None:
         check_output(output, endings)
     if given.long.resume:
         check_resumable(given, texts, endings)

@@ -18,8 +18,8 @@ from bertcli.tasks.request import Request
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
-    from bertcli.files.write.record_writer import LineForm, RecordForm, TableForm
-    from bertcli.files.write.resumable_output import Fingerprint
+    from bertcli.files.write.resumable_output import Fingerprint, ResumableOutput
+    from bertcli.files.write.rewritten import FolderForm, RewrittenForm
     from bertcli.files.write.vector_writer import VectorForm
     from bertcli.report.tables import Record, Table
     from bertcli.tasks.running.task import Progress, Task, WindowResult
@@ -41,11 +41,26 @@ class TaskResults:
         if output.output is None or output.is_page:
             progress = self._at_the_end(table)
         else:
+            if table.rewritten is not None:
+                from bertcli.cli.rewritten import form_of
+
+                rewritten = form_of(self.given, self.request.texts, table)
+                if rewritten is not None:
+                    self._write_again(rewritten)
+                    return
             from bertcli.files.write.record_writer import record_form
 
             form = record_form(output.output, table, self._own_ids, keep_going)
             progress = self._into_file(form, lambda block: (block.records(),))
         self._raise_if_failed(progress)
+
+    def _write_again(self, form: "RewrittenForm | FolderForm") -> None:
+        """Write what was read again, with other texts. Errors: as in `_raise_if_failed`."""
+        from bertcli.cli.rewritten import publish
+
+        to_end = partial(publish, form, str(self.given.output.output))
+        progress = self._into_file(form, lambda block: (block.records(),), to_end)
+        self._raise_if_failed(progress, "of a table such rows are left out, and such lines are empty")
 
     def write_vectors(self, form: "VectorForm") -> None:
         """Write blocks of vectors to a file of arrays. Errors: as in `_raise_if_failed`."""
@@ -88,11 +103,16 @@ class TaskResults:
 
     def _into_file(
         self,
-        form: "RecordForm | TableForm | LineForm | VectorForm",
+        form: Any,
         parts: Callable[[Any], tuple[Any, ...]],
+        publish: "Callable[[ResumableOutput], Callable[[], None]] | None" = None,
         beside: bytes | None = None,
     ) -> "Progress":
-        """Write blocks to a file from where an earlier run of it got to; the form takes `parts` of each."""
+        """Write blocks to a file from where an earlier run of it got to; the form takes `parts` of each.
+
+        form: a RecordForm, VectorForm or their like. publish: makes the result of the segments, and gives what says so;
+        None: the form writes a file.
+        """
         from bertcli.files.write.resumable_output import ResumableOutput
         from bertcli.tasks.running.run import results
         from bertcli.tasks.running.task import Progress
@@ -103,6 +123,7 @@ class TaskResults:
         fingerprint = None
         if files is not None:
             fingerprint = cache(partial(self._fingerprint, files, self._model_files()))  # reads all these files
+        say = None
         with ResumableOutput(file, fingerprint, self.given.long.resume) as segments:
             progress = Progress(**(segments.state or {}))
             if not segments.complete:
@@ -111,11 +132,14 @@ class TaskResults:
                     for block in blocks:
                         progress = block.progress
                         segments.add(form.arrays(*parts(block)), progress._asdict())
-                with segments.result(beside) as stream:
-                    form.write(stream, segments)
-            written = not segments.complete
-        if written:
-            say_written(file)
+                if publish is not None:
+                    say = publish(segments)
+                else:
+                    with segments.result(beside) as stream:
+                        form.write(stream, segments)
+                    say = partial(say_written, file)
+        if say is not None:
+            say()
         return progress
 
     def _raise_if_failed(self, progress: "Progress", where: str = "each one's record says why") -> None:

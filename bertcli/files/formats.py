@@ -299,6 +299,12 @@ class Parquet(TextFormat, RowFormat, VectorFormat):
 
         return open_vectors(path, self.table)
 
+    def write_replaced(self, stream: Stream, source: str, column: str, texts: "Iterator[str | None]") -> Sequence[str]:
+        """Write a table again with other texts in a column; the names of its columns."""
+        from bertcli.files.parquet import write_replaced
+
+        return write_replaced(source, column, texts, stream, self.table, self.writer)
+
 
 FORMATS: tuple[Format, ...] = (
     Txt(), Json(), JsonLines(), Csv(), Tsv(), MarkdownTable(), Fasta(), Npy(), Npz(), Safetensors(), Parquet(),

@@ -192,6 +192,36 @@ def value_of(scalar: Any) -> Any:
         return getattr(scalar, "value", scalar).as_buffer().to_pybytes()
 
 
+def write_replaced(
+    source: str,
+    column: str,
+    texts: Iterator[str | None],
+    stream: IO[bytes],
+    open_table: OpenTable,
+    open_writer: OpenWriter,
+) -> Sequence[str]:
+    """Write a table again with other texts in a column; rows whose text is None are left out. The names of columns."""
+    arrow, _ = pyarrow(source)
+    with open(source, "rb") as file:
+        table = open_table(file)
+        place = table.schema.get_field_index(column)
+        replaced_type = table.schema.field(place).type
+        if arrow.types.is_dictionary(replaced_type):
+            replaced_type = replaced_type.value_type
+        schema = table.schema.set(place, arrow.field(column, replaced_type))
+
+        def tables() -> Iterator[Any]:
+            for batch in table.batches(ROWS_READ):
+                values = [next(texts) for _ in range(len(batch))]
+                columns = [*batch.columns]
+                columns[place] = arrow.array(values, replaced_type)
+                whole = arrow.Table.from_arrays(columns, schema=schema)
+                yield whole.filter(arrow.array([value is not None for value in values]))
+
+        _write(open_writer(stream, schema), arrow, schema, tables())
+        return list(table.schema.names)
+
+
 # ---------------------------------------------------------------------------------------------------- reading vectors
 
 

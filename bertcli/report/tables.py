@@ -5,9 +5,9 @@ How a table looks in a terminal, its folding and its bold heading, is in termina
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from bertcli.report.terminal import Column, print_table
 
@@ -19,6 +19,13 @@ Row = tuple[Cell, ...]
 OWN_ID = Column("id", optional=True)
 
 
+class Rewritten(NamedTuple):
+    """A text that takes the place of another, and the labels of the parts that it replaces."""
+
+    text: str
+    labels: Sequence[str]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """A table of records: its columns, and the rows so far.
@@ -26,7 +33,9 @@ class Table:
     rows_of: makes rows of a record. It is a function, or the name of a list in the record: each of its items is a row,
     whose cells come from the item or else from the record. "" if a record is one row.
     on_page: a table of this class can draw a page. filed: the table whose rows files and CSV have, if they are others.
-    line_of: the line that is printed instead of the table, for records that are texts.
+    line_of: the line that is printed instead of the table, for records that are texts. rewritten: of each record the
+    text that takes the place of the one that was read, and why it differs, where files are written again; None for a
+    text that could not be used.
     A record with an "error" is one row, with the error in a column of its own.
     """
 
@@ -36,6 +45,7 @@ class Table:
     on_page: ClassVar[bool] = False
     filed: "Table | None" = None
     line_of: Callable[[Record], str] | None = None
+    rewritten: "Callable[[Record], Rewritten | None] | None" = None
 
     def add(self, record: Record) -> None:
         """Append the rows of a record."""

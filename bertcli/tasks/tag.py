@@ -8,7 +8,7 @@ from typing import Any, Literal
 from bertcli.errors import BertcliError, quoted
 from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.shades import Mark
-from bertcli.report.tables import Record, Row, Table
+from bertcli.report.tables import Record, Rewritten, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import Example, Subject
 from bertcli.tasks.options import WindowOptions, option, separated
@@ -31,7 +31,8 @@ class TagOptions(WindowOptions):
     bertcli tag -m my-pos-model --aggregation none --ignore "" "Dogs bark."
     bertcli tag -m my-model --redact --only PER,LOC "Ann Lee went to Rome."
     bertcli tag -m my-gliner --labels "person, city" "Ann Lee went to Rome."
-    bertcli tag -m my-model --redact -i letters.txt > redacted.txt
+    bertcli tag -m my-model --redact -i letters -o redacted/
+    bertcli tag -m my-model --redact -i people.csv --column note -o clean.csv
 
     Give a token classifier with -m, or a GLiNER model, which finds entities of the
     types that you name: --labels "person, product". No such model is bundled.
@@ -42,7 +43,8 @@ class TagOptions(WindowOptions):
     of the table, a .html file the marked texts.
 
     --redact replaces entities in the text, and the redacted texts are printed, one
-    a line, or written to a .txt file. Records then have neither the text nor its
+    a line, or written to a .txt file. A folder (-i) is written again as a folder,
+    a table as a table with all its columns. Records have neither the text nor its
     words, but what was hidden where. Whole words are replaced, also where the model
     gives only a part of a word a label. An entity that the model misses stays in
     the text.
@@ -167,9 +169,10 @@ REDACTED_LEAD = (
 
 
 def rows(record: Record) -> Iterator[Row]:
-    """Yield a row for each entity."""
+    """Yield a row for each entity, with the words as the text has them."""
     for entity in record["entities"]:
-        yield record["index"], _label(entity), entity["score"], entity["word"], entity["start"], entity["end"]
+        start, end = entity["start"], entity["end"]
+        yield record["index"], _label(entity), entity["score"], record["text"][start:end], start, end
 
 
 def passage(record: Record) -> Passage:
@@ -182,6 +185,13 @@ def passage(record: Record) -> Passage:
 def redacted_line(record: Record) -> str:
     """Return the redacted text as a line; empty for a text that could not be used."""
     return " ".join(record.get("redacted", "").splitlines())
+
+
+def rewritten(record: Record) -> Rewritten | None:
+    """The redacted text, with the label of each part that it hides; None for a text that could not be used."""
+    if "error" in record:
+        return None
+    return Rewritten(record["redacted"], [part["label"] for part in record["hidden"]])
 
 
 def redacted_passage(record: Record, word: str | None) -> Passage:
@@ -204,6 +214,7 @@ def table(options: TagOptions) -> Table:
             REDACTED_COLUMNS,
             "",
             line_of=redacted_line,
+            rewritten=None if options.keep_text else rewritten,
             passage_of=partial(redacted_passage, word=options.redact_with),
             title="Redacted texts",
             lead=REDACTED_LEAD,

@@ -83,7 +83,8 @@ def entities(records: Any) -> Iterator[Row]:
     for record in records:
         for entity in record["entities"]:
             named = {"index": record["index"], "label": entity["entity_group"]}
-            yield named | {name: entity[name] for name in ("score", "word", "start", "end")}
+            words = record["text"][entity["start"] : entity["end"]]
+            yield named | {"word": words} | {name: entity[name] for name in ("score", "start", "end")}
 
 
 def answers(records: Any) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,24 @@ def test_nothing_of_a_hidden_text_is_in_any_output(
         content += str(parquet.read_table(file).to_pylist())
     assert_hides(content + written.err, words)
     file.unlink()
+
+    # Files that are written again, of a folder and alone.
+    source = tmp_path / "in"
+    source.mkdir()
+    (source / "a.txt").write_text(text, encoding="utf-8")
+    row = json.dumps({"id": 1, "text": text})
+    (source / "b.jsonl").write_text(f"{row}\n", encoding="utf-8")
+    quoted = text.replace('"', '""')
+    (source / "c.csv").write_text(f'text,id\n"{quoted}",1\n', encoding="utf-8")
+    for name, output in (("", "out"), ("b.jsonl", "b.jsonl"), ("c.csv", "c.csv")):
+        written = command(*arguments, "-i", source / name, "-o", tmp_path / output)
+        assert written.status == 0
+        content = "".join(file.read_text("utf-8") for file in tmp_path.glob("out/*"))
+        content += "".join(file.read_text("utf-8") for file in tmp_path.glob("*.*"))
+        assert_hides(content + written.err, words)
+    assert {path.name for path in tmp_path.iterdir()} == {"in", "out", "b.jsonl", "c.csv"}
+    for file in tmp_path.iterdir():
+        shutil.rmtree(file) if file.is_dir() else file.unlink()
 
     assert_hides(str(model.tag(text, redact=True, **options)), words)
     answer = server.given("/tag", {"model": model.name, "inputs": text, "parameters": {"redact": True, **options}})

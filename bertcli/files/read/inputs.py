@@ -1,16 +1,20 @@
 """Read texts from files and pipes, one at a time: no file is in memory as a whole."""
 
 import glob
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from bertcli.errors import BertcliError
 from bertcli.files.formats import TextFormat, endings_with, known_format
 from bertcli.files.read.rows import Field, InputFile, RowColumns
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 
+logger = logging.getLogger("bertcli")
 GZIP = ".gz"
+MOST_NAMES = 20  # of files that a note lists
 
 
 def from_files(
@@ -63,6 +67,7 @@ def rows_in(
 ) -> Texts:
     """Read the rows of files as `from_files` does, with these columns."""
     names = [name for file in files for name in matching_files(file)]
+    _note_others(files)
     formats = [_format(name, rows_piped) for name in names]
     opened = [format.open_texts(name) for format, name in zip(formats, names, strict=True)]
     inputs = _InputFiles(opened, columns, keep_going, way_on)
@@ -138,13 +143,49 @@ def _format(file: str, rows_piped: bool) -> TextFormat:
 
 
 def matching_files(file: str) -> list[str]:
-    """Expand a pattern to the files that it matches, sorted by name; an existing file of this name comes first."""
+    """Expand a folder to its files of texts, and a pattern to the files that it matches, sorted by name.
+
+    An existing file of this name comes first. Errors: BertcliError where there are none.
+    """
+    if os.path.isdir(file):
+        return files_in_folder(file).texts
     if file == STANDARD_INPUT or not glob.has_magic(file) or os.path.lexists(file):
         return [file]
     matches = sorted(name for name in glob.glob(file, recursive=True) if not os.path.isdir(name))
     if not matches:
         raise BertcliError(f"No file matches {file}.")
     return matches
+
+
+class FolderFiles(NamedTuple):
+    """The files in a folder and the folders in it, in the order of their paths: those of texts, and all others."""
+
+    texts: list[str]
+    others: list[str]
+
+
+def files_in_folder(folder: str) -> FolderFiles:
+    """Find the files of texts in a folder; hidden files are none. Errors: BertcliError where there are none."""
+    names = glob.glob(os.path.join(glob.escape(folder), "**", "*"), recursive=True)
+    files = FolderFiles([], [])
+    for name in sorted(filter(os.path.isfile, names)):
+        is_text = isinstance(known_format(ending_of_input(name, rows_piped=False)), TextFormat)
+        (files.texts if is_text else files.others).append(name)
+    if not files.texts:
+        known = endings_with("texts")
+        raise BertcliError(f"There are no files of texts in {folder}: {', '.join(known[:-1])} or {known[-1]}.")
+    return files
+
+
+def _note_others(files: Sequence[str]) -> None:
+    """Log which files of a folder are not read."""
+    for folder in filter(os.path.isdir, files):
+        others = files_in_folder(folder).others
+        if others:
+            count = "1 file is" if len(others) == 1 else f"{len(others):,} files are"
+            names = ", ".join(os.path.relpath(other, folder) for other in others[:MOST_NAMES])
+            more = f" and {len(others) - MOST_NAMES:,} more" if len(others) > MOST_NAMES else ""
+            logger.info("%s not read in %s, having no ending of texts: %s%s.", count, folder, names, more)
 
 
 def ending_of_input(file: str, rows_piped: bool) -> str:

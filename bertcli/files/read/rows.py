@@ -69,7 +69,7 @@ class RowColumns(NamedTuple):
     whole: the label is a dict of all fields of the row. own_pair: a field text_pair, as records call it, is the pair
     where no other is named. header: the first row of a .csv or .tsv file names the columns; without a header they are
     called 1, 2, 3. headerless: the command has an option for that. delimiter: between the fields of a .csv or .tsv file
-    (default: by ending).
+    (default: by ending). kept: the label is a KeptRow.
     """
 
     text: Field | None = None
@@ -81,6 +81,7 @@ class RowColumns(NamedTuple):
     header: bool = True
     delimiter: str | None = None
     headerless: bool = True
+    kept: bool = False
 
     @property
     def fields(self) -> list[Field]:
@@ -103,6 +104,17 @@ class RowColumns(NamedTuple):
         if pair is None and self.own_pair and isinstance(values.get(OWN_PAIR), str):
             pair = values[OWN_PAIR] or None
         return Text(text, pair, location, id, values if self.whole else None)
+
+
+class KeptRow(NamedTuple):
+    """A row as it stands in its file, for who writes it again.
+
+    names: the header's, of which the last may have no value; of JSON lines the keys. delimiter: "" for JSON lines.
+    """
+
+    names: Sequence[str]
+    values: Sequence[Any]
+    delimiter: str
 
 
 class InputFile(NamedTuple):
@@ -189,7 +201,9 @@ def _json_row(line: Line, columns: RowColumns) -> Text:
         return unusable(line.location, f"not usable JSON ({error}).")
     if not isinstance(record, dict):
         return unusable(line.location, f"not a JSON object but {quoted(record)}.")
-    return columns.row(line.location, record)
+    text = columns.row(line.location, record)
+    is_kept = columns.kept and not text.error
+    return text._replace(label=KeptRow([*record], [*record.values()], "")) if is_kept else text
 
 
 # ------------------------------------------------------------------------------------------ separated by commas or tabs
@@ -230,9 +244,11 @@ def _separated(lines: LineFile, columns: RowColumns, usual: str) -> Iterator[Tex
                 logger.info("%s: its columns are separated by %s.", lines.name, _name_of(delimiter))
                 columns = columns._replace(delimiter=delimiter)
         if usual == "\t" and columns.delimiter in (None, usual):
-            yield from _table((_Cells(line.location, _tab_row(line.text), line.error) for line in whole), columns)
+            cells = (_Cells(line.location, _tab_row(line.text), line.error) for line in whole)
+            yield from _table(cells, columns, usual)
         else:
-            yield from _table(_quoted_rows(whole, lines.name, columns.delimiter or usual), columns)
+            delimiter = columns.delimiter or usual
+            yield from _table(_quoted_rows(whole, lines.name, delimiter), columns, delimiter)
 
 
 def _shown_delimiter(header: str, columns: RowColumns, usual: str) -> str | None:
@@ -246,7 +262,7 @@ def _shown_delimiter(header: str, columns: RowColumns, usual: str) -> str | None
     return next((other for other in (*OTHER_DELIMITERS, ",") if other != usual and other in header), None)
 
 
-def _table(rows: Generator[_Cells, None, None], columns: RowColumns) -> Iterator[Text]:
+def _table(rows: Generator[_Cells, None, None], columns: RowColumns, delimiter: str) -> Iterator[Text]:
     """Yield the rows of a table below its header, if it has one; an error in the header is fatal."""
     with closing(rows):
         first = next(rows, None)
@@ -271,11 +287,13 @@ def _table(rows: Generator[_Cells, None, None], columns: RowColumns) -> Iterator
             elif fields and not least <= len(fields) <= len(header):
                 what = "header" if columns.header else "first row"
                 counted = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
-                delimiter = repr(columns.delimiter) if columns.delimiter else "the delimiter"
-                advice = f": put quotes around a text that holds {delimiter}" if len(fields) > len(header) else ""
+                between = repr(columns.delimiter) if columns.delimiter else "the delimiter"
+                advice = f": put quotes around a text that holds {between}" if len(fields) > len(header) else ""
                 yield unusable(location, f"{counted} where the {what} has {len(header)}{advice}.")
             else:
-                yield columns.row(location, dict(zip(header, fields or [""], strict=False)))
+                text = columns.row(location, dict(zip(header, fields or [""], strict=False)))
+                is_kept = columns.kept and not text.error
+                yield text._replace(label=KeptRow(header, fields or [""], delimiter)) if is_kept else text
 
 
 def _lacking(field: Field, header: Sequence[str], columns: RowColumns) -> str:

@@ -2,6 +2,7 @@
 
 print_records      records on standard output
 record_writer      records in a file; json_and_csv: the JSON arrays and separated values in it
+rewritten          files of texts, written again with another text in place of each (tag --redact)
 vector_writer      the vectors of `encode` in a file
 save               what is in memory, in a file: bytes, or arrays
 resumable_output   the file itself: every result is written through it, whole or not at all

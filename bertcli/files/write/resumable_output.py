@@ -17,6 +17,7 @@ import io
 import json
 import logging
 import os
+import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -174,6 +175,33 @@ class ResumableOutput:
         if self._fingerprint and self._resume:
             self._note_finished(Done(self._fingerprint(), self.state, _stamp(self._path)))
 
+    @contextmanager
+    def folder_result(self) -> Iterator[Path]:
+        """`with segments.folder_result() as folder:` — its files become a folder of the name when the block succeeds.
+
+        There may be an empty folder of this name.
+        """
+        draft = self._folder / "result"
+        with writing(self.file):
+            draft.mkdir()
+            try:
+                yield draft
+                files = [path for path in draft.rglob("*") if path.is_file()]
+                for path in files:
+                    with path.open("r+b") as stream:
+                        os.fsync(stream.fileno())
+            except BaseException:
+                shutil.rmtree(draft, ignore_errors=True)
+                raise
+            if self._path.is_dir():
+                # Not over an empty folder on Windows.
+                self._path.rmdir()
+            os.replace(draft, self._path)
+            sync_folder(self._path.parent)
+        self._published = True
+        if self._fingerprint and self._resume:
+            self._note_finished(Done(self._fingerprint(), self.state, _stamp(self._path)))
+
     def _note_finished(self, done: Done) -> None:
         """Note the run of the result in the cache. If that fails, the next --resume only computes again."""
         with suppress(OSError):
@@ -301,7 +329,7 @@ class ResumableOutput:
             kept.add("fingerprint.json")
         for path in sorted(self._folder.iterdir(), reverse=True):
             if path.name not in kept:
-                path.unlink()
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def _segment(self, number: int) -> Path:
         return self._folder / f"{number:06}.npz"
@@ -324,9 +352,10 @@ def _mark_of(path: Path) -> Path:
 
 
 def _stamp(path: Path) -> list[int]:
-    """Return a file's size in bytes and its time of change in nanoseconds. Errors: OSError."""
-    status = path.stat()
-    return [status.st_size, status.st_mtime_ns]
+    """Return a file's size in bytes and its time of change in nanoseconds; of a folder its files'. Errors: OSError."""
+    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+    stats = [file.stat() for file in files]
+    return [sum(status.st_size for status in stats), max((status.st_mtime_ns for status in stats), default=0)]
 
 
 def _locked(folder: Path, target: str) -> "BaseFileLock | None":

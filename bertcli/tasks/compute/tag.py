@@ -83,6 +83,8 @@ class _Tag(RecordTask):
     def check(self, item: Item) -> None:
         if item.text.pair is not None:
             raise BertcliError(f"tag reads single texts, and {item.title} has a second one.")
+        if self.redaction is not None:
+            self.redaction.check(item)
 
     def cost(self, item: Item) -> int:
         return tokens_in_windows(item.tokens, self.limit, self.overlap)

@@ -99,6 +99,8 @@ class EntitiesTask(RecordTask):
     def check(self, item: Item) -> None:
         if item.text.pair is not None:
             raise BertcliError(f"tag reads single texts, and {item.title} has a second one.")
+        if self.redaction is not None:
+            self.redaction.check(item)
 
     def cost(self, item: Item) -> int:
         return self.finder.cost(item.text.text, item.tokens)

@@ -62,6 +62,12 @@ class Redaction(NamedTuple):
     threshold: float | None = None
     keep_text: bool = False
 
+    def check(self, item: Item) -> None:
+        """Raise BertcliError for a text with zero bytes, between whose letters a model finds no names."""
+        if "\0" in item.text.text:
+            title = item.text.location or f"text {item.index}"
+            raise BertcliError(f"{title}: a zero byte, as UTF-16 has them: save the file as UTF-8.")
+
     def applied(
         self, record: Record, item: Item, entities: Iterable[Found], words: Iterable[tuple[int, int]]
     ) -> Record:
