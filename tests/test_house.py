@@ -331,6 +331,48 @@ def test_every_option_that_a_message_names_exists() -> None:
     assert not missing, "\n".join(missing)
 
 
+# Tests in which a command is given an option that it does not have, because its answer is what they are about.
+REFUSED = {
+    "test_gliner.py": {"--labels"},
+    "test_help.py": {
+        *("--batch-size", "--estimate", "--col", "-k", "--context", "-r", "-q", "--labels", "--target", "--explain"),
+        *("--json", "--html", "--hidden-size", "--workers", "--device", "--graph"),
+    },
+    "test_pass_times.py": {"-m"},
+    "test_patch.py": {"-i"},
+    "test_process.py": {"--nope"},
+    "test_redact.py": {"--\x1b[31mx"},
+    "test_tag_command.py": {"--text-pair"},
+}
+
+
+def test_every_option_that_a_test_gives_a_command_exists() -> None:
+    """A test of something else would only see that the option is refused, which is status 2 as well."""
+    known = options_of()
+    unknown: list[str] = []
+    unused = {(name, option) for name, options in REFUSED.items() for option in options}
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        for node in nodes(path):
+            for option, command, line in options_given(node):
+                unused.discard((path.name, option))
+                if option not in known[command] and option not in REFUSED.get(path.name, ()):
+                    unknown.append(f"{path}, line {line}: {command} {option}")
+    assert not unknown, "\n".join(unknown)
+    assert not unused, f"no test gives {unused} any more"
+
+
+def options_given(node: ast.AST) -> Iterator[tuple[str, str, int]]:
+    """The options in a call, a list or a tuple that begins with a command's name, with that and their lines."""
+    words: list[ast.expr] = getattr(node, "args", []) if isinstance(node, ast.Call) else getattr(node, "elts", [])
+    texts = [word.value if isinstance(word, ast.Constant) and isinstance(word.value, str) else "" for word in words]
+    command = texts[0] if texts else ""
+    if command not in options_of():
+        return
+    for word, text in zip(words[1:], texts[1:], strict=True):
+        if re.match(r"--?[a-z\x1b]", text) and text != "--help":
+            yield text.partition("=")[0], command, word.lineno
+
+
 def is_logged(node: ast.AST) -> bool:
     """True for a call such as logger.info(…)."""
     called = node.func if isinstance(node, ast.Call) else None

@@ -64,19 +64,13 @@ json.dump({"kernel": kernel(), "worst": worst}, sys.stdout)
     ("kernel", "feature", "threads"), [("Haswell", "avx2", "1"), ("SkylakeX", "avx512vl", "2")], ids=str
 )
 def test_same_vector_whatever_it_is_batched_with(kernel: str, feature: str, threads: str) -> None:
-    if feature not in processor()[1]:
-        pytest.skip(f"this processor has no {feature}")
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-        env={**os.environ, "OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": threads},
-    )
+    """Where the processor or its library has no such kernel, the one that multiplies instead is judged."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": threads}
+    if feature in processor()[1]:
+        environment["OPENBLAS_CORETYPE"] = kernel
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300, env=environment)
     found = json.loads(done.stdout)
-    if found["kernel"] != kernel:
-        pytest.skip(f"this NumPy multiplies with {found['kernel']}; largest differences: {found['worst']}")
     assert found["worst"].keys() == {"mean", "max", "cls", "loss", "product"}
-    assert found["worst"].pop("cls") <= 2e-6
-    assert max(found["worst"].values()) <= 1e-6, found["worst"]
+    assert found["worst"].pop("cls") <= 2e-6, found
+    assert max(found["worst"].values()) <= 1e-6, found

@@ -1,6 +1,5 @@
 """`bertcli mcp` through the protocol's own client and a real process: what tools give, and what they refuse."""
 
-import gzip
 import json
 import os
 import subprocess
@@ -16,13 +15,6 @@ anyio = pytest.importorskip("anyio")
 mcp = pytest.importorskip("mcp")
 from helpers.terminal import bertcli  # noqa: E402
 from mcp.client.stdio import stdio_client  # noqa: E402
-
-from bertcli.errors import BertcliError  # noqa: E402
-from bertcli.tasks.limits import DoorLimits  # noqa: E402
-from bertcli.wings.agents import roots  # noqa: E402
-from bertcli.wings.agents.roots import Roots  # noqa: E402
-
-TEXTS = "A dog ran home.\nThe puppy went back to its house.\nInterest rates rose.\n"
 
 
 def talk(root: Path, *arguments: str, about: Callable[[Any], Awaitable[None]]) -> None:
@@ -44,20 +36,6 @@ def talk(root: Path, *arguments: str, about: Callable[[Any], Awaitable[None]]) -
                 await about(session)
 
     anyio.run(run)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A folder of texts, with a link out of it, and a cycle of links."""
-    folder = tmp_path / "root"
-    (folder / "deep").mkdir(parents=True)
-    (folder / "notes.txt").write_text(TEXTS, encoding="utf-8")
-    (folder / "deep" / "more.md").write_text("# Tea\n\nGreen tea grows in Japan.\n", encoding="utf-8")
-    (tmp_path / "secret.txt").write_text("The password is swordfish.\n", encoding="utf-8")
-    (folder / "out.txt").symlink_to(tmp_path / "secret.txt")
-    (folder / "deep" / "again").symlink_to(folder)
-    (folder / "loop.txt").symlink_to(folder / "loop.txt")
-    return folder
 
 
 def test_mcp_gives_the_records_of_the_commands(root: Path) -> None:
@@ -143,52 +121,6 @@ def test_mcp_refuses_what_is_not_allowed_and_lives_on(root: Path) -> None:
         assert not answer.is_error
 
     talk(root, about=about)
-
-
-def test_mcp_names_of_files_may_look_like_patterns(root: Path) -> None:
-    (root / "a[1].txt").write_text("A cat.\n")
-    (root / "b[1]").mkdir()
-    (root / "b[1]" / "c.txt").write_text("A dog.\n")
-    known = Roots([str(root)])
-    for name, file in (("a[1].txt", "a[1].txt"), ("b[1]", "b[1]/c.txt"), ("n[o]tes.txt", "notes.txt")):
-        assert [known.shown(found) for found in known.files([name])] == [str(Path(file))]
-
-
-def test_mcp_bounds_the_files_of_a_search(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = Roots([str(root)])
-    (root / "prices.csv").write_text("price\n2\n")
-    assert [known.shown(file) for file in known.files(["**/*"])] == [os.path.join("deep", "more.md"), "notes.txt"]
-    monkeypatch.setattr(roots, "MOST_FILES", 1)
-    with pytest.raises(BertcliError, match="names more than 1 files"):
-        known.files(["**/*"])
-    monkeypatch.setattr(roots, "MOST_FILES", 3)
-    with pytest.raises(BertcliError, match="more than 50 bytes, unpacked: name fewer"):
-        known.files(["**/*"], DoorLimits(files=50))
-
-
-def test_mcp_counts_what_a_gzip_unpacks_to(root: Path) -> None:
-    packed = root / "packed.txt.gz"
-    packed.write_bytes(gzip.compress(b"Tea.\n" * 100_000) + gzip.compress(b"Tea.\n" * 100_000))
-    assert packed.stat().st_size < 10_000
-    known = Roots([str(root)])
-    assert known.files(["packed.txt.gz"], DoorLimits(files=1_000_000)) == [str(packed)]
-    with pytest.raises(BertcliError, match="more than 900,000 bytes, unpacked"):
-        known.files(["packed.txt.gz"], DoorLimits(files=900_000))
-
-
-def test_mcp_passes_over_hidden_names_unless_they_are_named(root: Path) -> None:
-    (root / ".git").mkdir()
-    (root / ".git" / "log.txt").write_text("A commit.\n")
-    known = Roots([str(root)])
-    assert [known.shown(file) for file in known.files(["."])] == [os.path.join("deep", "more.md"), "notes.txt"]
-    for name in (".git", ".git/*.txt", ".git/log.txt"):
-        assert [known.shown(file) for file in known.files([name])] == [os.path.join(".git", "log.txt")]
-
-
-def test_mcp_bounds_the_names_that_a_pattern_looks_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roots, "MOST_NAMES", 3)
-    with pytest.raises(BertcliError, match="names more than 3 files and folders"):
-        Roots([str(root)]).files(["**/*"])
 
 
 class Pipes:
@@ -311,15 +243,6 @@ def test_mcp_ends_quietly_when_nobody_reads_its_answers(root: Path) -> None:
         pipes.process.stdout.close()  # type: ignore[union-attr]
         pipes.start(1, "tools/list", {})
         assert pipes.seconds_to_end() < 10  # though standard input stays open
-
-
-def test_mcp_reads_a_folder_of_the_second_root(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "other" / "deep").mkdir(parents=True)
-    (tmp_path / "other" / "deep" / "b.txt").write_text("Tea.\n")
-    both = Roots([str(root), str(tmp_path / "other")])
-    named = both.files([str(tmp_path / "other")])
-    assert named == [str(tmp_path / "other" / "deep" / "b.txt")]
-    assert both.shown(named[0]) == os.path.join("deep", "b.txt")
 
 
 def test_mcp_says_what_is_missing(tmp_path: Path) -> None:
