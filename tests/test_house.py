@@ -352,7 +352,7 @@ def test_every_option_that_a_test_gives_a_command_exists() -> None:
     unknown: list[str] = []
     unused = {(name, option) for name, options in REFUSED.items() for option in options}
     for path in (ROOT / "tests").rglob("test_*.py"):
-        for node in nodes(path):
+        for node in ast.walk(parsed(path)):
             for option, command, line in options_given(node):
                 unused.discard((path.name, option))
                 if option not in known[command] and option not in REFUSED.get(path.name, ()):
@@ -363,7 +363,12 @@ def test_every_option_that_a_test_gives_a_command_exists() -> None:
 
 def options_given(node: ast.AST) -> Iterator[tuple[str, str, int]]:
     """The options in a call, a list or a tuple that begins with a command's name, with that and their lines."""
-    words: list[ast.expr] = getattr(node, "args", []) if isinstance(node, ast.Call) else getattr(node, "elts", [])
+    if isinstance(node, ast.Call):
+        words = node.args
+    elif isinstance(node, ast.List | ast.Tuple):
+        words = node.elts
+    else:
+        return
     texts = [word.value if isinstance(word, ast.Constant) and isinstance(word.value, str) else "" for word in words]
     command = texts[0] if texts else ""
     if command not in options_of():
