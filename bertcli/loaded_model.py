@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from bertcli.weights.loading import TensorUse
 
 logger = logging.getLogger("bertcli")
-DEFAULT_MODEL = "bert-mini-mlm"
 
 
 class EngineChoice(NamedTuple):
@@ -52,6 +51,25 @@ class EngineChoice(NamedTuple):
         """The name that people know it by."""
         other = None if self.name == "numpy" else extensions.engine(self.name)
         return "NumPy" if other is None else other.title
+
+    def check(self) -> None:
+        """Raise BertcliError for an engine that there is not, and for a device that NumPy cannot use."""
+        if self.name != "numpy" and extensions.engine(self.name) is None:
+            names = ", ".join(extensions.engine_names())
+            raise BertcliError(f"There is no engine {quoted_object(self.name)}; choose from {names}.")
+        if self.name == "numpy" and self.device != "cpu":
+            others = " or ".join(f'{other.title} (engine="{other.name}")' for other in extensions.engines()[:1])
+            raise BertcliError(f"NumPy computes on the processor: for another device use {others or 'another engine'}.")
+
+    def opened(self, network: Network, folder: Path, config: Config) -> "OtherEngine | None":
+        """Open the engine for a network; None for NumPy. Errors: BertcliError for one that cannot be used."""
+        if self.name == "numpy":
+            return None
+        open_engine = extensions.opens_engine(self.name)
+        if open_engine is None:
+            raise BertcliError(f"The engine {quoted(self.name)} cannot be used: install it again, or use NumPy.")
+        engine: OtherEngine = open_engine(self.name, network, folder, config, self.device)
+        return engine
 
 
 NUMPY = EngineChoice()
@@ -144,41 +162,19 @@ class LoadedModel:
 
         Errors: BertcliError.
         """
-        from bertcli.folder.files import Folder
-        from bertcli.folder.hub import find_model, sample
+        from bertcli.folder.hub import Source  # late: a variant has no files
 
         check_type("heads", heads, Iterable)
-        if engine != NUMPY.name and extensions.engine(engine) is None:
-            names = ", ".join(extensions.engine_names())
-            raise BertcliError(f"There is no engine {quoted_object(engine)}; choose from {names}.")
-        if engine == NUMPY.name and device != NUMPY.device:
-            others = " or ".join(f'{other.title} (engine="{other.name}")' for other in extensions.engines()[:1])
-            raise BertcliError(f"NumPy computes on the processor: for another device use {others or 'another engine'}.")
-        if model is None and adapter is None:
-            folder = Folder(sample(DEFAULT_MODEL))
-        else:
-            fetching: dict[str, Any] = {"cache_dir": cache_dir, "offline": offline, "progress": progress}
-            folder = find_model(
-                str(DEFAULT_MODEL if model is None else model),
-                revision=revision,
-                adapter=adapter,
-                prompt_name=prompt_name,
-                **fetching,
-            )
-        name = str(model or DEFAULT_MODEL)
+        choice = EngineChoice(engine, device, force)
+        choice.check()
+        source = Source(model, revision, adapter, prompt_name, cache_dir, offline, progress)
+        folder = source.find()
         classifier_read = None
         if classifier is not None:
             from bertcli.classifier import read_classifier
 
             classifier_read = read_classifier(classifier)
-        return cls.at(
-            folder,
-            name,
-            heads=heads,
-            engine=EngineChoice(engine, device, force),
-            text=text,
-            classifier=classifier_read,
-        )
+        return cls.open(folder, source.name, heads=heads, engine=choice, text=text, classifier=classifier_read)
 
     @classmethod
     @names_checked
@@ -211,7 +207,7 @@ class LoadedModel:
         return cls(*built, has_weights=weights is not None)
 
     @classmethod
-    def at(
+    def open(
         cls,
         folder: "Folder",
         name: str,
@@ -230,23 +226,14 @@ class LoadedModel:
 
         layout = Layout(folder)
         checkpoint = open_checkpoint(layout, heads)
-        original = Original(checkpoint.config, checkpoint.heads, checkpoint.network, name)
+        config, network = checkpoint.config, checkpoint.network
         reads_text = text and layout.has_tokenizer
         # Some files are read only when they are needed, which may be in another working directory.
         layout = Layout(folder.resolved())
-        computing: OtherEngine | None = None
-        if engine.name != NUMPY.name:
-            open_engine = extensions.opens_engine(engine.name)
-            if open_engine is None:
-                raise BertcliError(f"The engine {quoted(engine.name)} cannot be used: install it again, or use NumPy.")
-            parts = (checkpoint.network, layout.folder.path, checkpoint.config)
-            computing = open_engine(engine.name, *parts, engine.device)
-        tokenizer = None
-        if reads_text:
-            from bertcli.tokens import Tokenizer
-
-            # Opened now, so that an error in it does not interrupt a run.
-            tokenizer = Tokenizer.open(layout, checkpoint.config)
+        computing = engine.opened(network, layout.folder.path, config)
+        # Now, so that an error in it does not interrupt a run.
+        tokenizer = _open_tokenizer(layout, config) if reads_text else None
+        original = Original(config, checkpoint.heads, network, name)
         opened = cls(
             *original,
             layout=layout,
@@ -279,7 +266,7 @@ class LoadedModel:
         if chosen not in self._other_ways:
             if folder.adapter is not None:
                 logger.info("the prompt's name %s chooses the adapter %s.", quoted(name), folder.adapter.path.name)
-            self._other_ways[chosen] = type(self).at(folder, self.name, engine=self.engine)
+            self._other_ways[chosen] = type(self).open(folder, self.name, engine=self.engine)
         return self._other_ways[chosen]
 
     @cached_property
@@ -358,9 +345,7 @@ class LoadedModel:
             return self.opened_tokenizer
         if self.layout is None:
             raise BertcliError(f"'{self.name}' is a variant without a tokenizer; load a checkpoint to work on text.")
-        from bertcli.tokens import Tokenizer  # only commands that read text import the tokenizers package
-
-        return Tokenizer.open(self.layout, self.config)
+        return _open_tokenizer(self.layout, self.config)
 
     @cached_property
     def kind(self) -> "Kind":
@@ -465,8 +450,14 @@ class LoadedModel:
             raise TypeError("a model pickles as its path, which does not work for a variant or a modified model")
         loaded = [head for head in self.heads if getattr(self.network, head, None) is not None]
         heads = ",".join(loaded) or "none"
-        opening = partial(type(self).at, heads=heads, engine=self.engine, classifier=self.classifier)
+        opening = partial(type(self).open, heads=heads, engine=self.engine, classifier=self.classifier)
         return opening, (self.folder, self.name)
+
+
+def _open_tokenizer(layout: "Layout", config: Config) -> "Tokenizer":
+    from bertcli.tokens import Tokenizer  # only commands that read text import the tokenizers package
+
+    return Tokenizer.open(layout, config)
 
 
 def expect_model(value: object) -> None:

@@ -43,7 +43,7 @@ def info(folder: Folder, name: str) -> dict[str, Any]:
     known: dict[str, Any] = {"model": name, "folder": str(folder.path.resolve()), "runs": False, "problems": []}
     with _quiet():
         try:
-            model = LoadedModel.at(folder, name, text=False)
+            model = LoadedModel.open(folder, name, text=False)
         except BertcliError as error:
             known["problems"].append(str(error))
             return known | _without_network(folder)

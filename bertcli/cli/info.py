@@ -63,9 +63,9 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
         of_file = classifier_info(model.model)
         _show(of_file, "Classifier", model.model, classifier_table(of_file), options)
         return
-    from bertcli.folder.hub import find_model
+    from bertcli.folder.hub import Source
 
-    folder = find_model(**model.load_arguments(""))
+    folder = Source(**model.load_arguments("")).find()
     from bertcli.analysis.info import info, table
 
     record = info(folder, model.model)

@@ -133,7 +133,7 @@ class ModelOptions:
     )  # fmt: skip
 
     def load_arguments(self, sample: str, note: str = "no model given (-m); using the bundled %s.") -> dict[str, Any]:
-        """Arguments for `load` and `find_model`; if the bundled sample is used, `note` is logged to say so."""
+        """Arguments for `load` and `Source`; if the bundled sample is used, `note` is logged to say so."""
         if self.model is None:
             logger.info(note, sample)
         return {

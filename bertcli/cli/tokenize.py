@@ -43,9 +43,9 @@ def tokenize(texts: FewTexts, model: ModelOptions, output: OutputOptions, option
     """
     source = read_texts(texts, output)
     output.check()
-    from bertcli.folder.hub import find_model
+    from bertcli.folder.hub import Source
 
-    folder = find_model(**model.load_arguments(MASKED_SAMPLE), weights=False)
+    folder = Source(**model.load_arguments(MASKED_SAMPLE)).find(weights=False)
     from bertcli.folder.layout import Layout
     from bertcli.models.registry import parse_config
     from bertcli.tasks.compute.tokenize import tokenize

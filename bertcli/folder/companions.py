@@ -1,6 +1,6 @@
 """Models in two folders: find an adapter's base, the adapter to apply to a model, the backbone that a model stands on.
 
-hub.py asks with its own `find_folder`, and makes a Folder of what is found. What the settings mean is not here:
+hub.py asks, and makes a Folder of what is found. What the settings mean is not here:
 adapter.py, and for a type of folder the kind that brings it (folder_types.py).
 """
 
@@ -25,7 +25,7 @@ from bertcli.folder.modules import MODULES_FILE
 
 logger = logging.getLogger("bertcli")
 
-Find = Callable[..., Folder]  # `find_folder` of hub.py with the options of a call
+Find = Callable[..., Folder]  # `find(name, revision=…, weights=…)`, by which `Source.find` finds one folder
 
 
 class Companions(NamedTuple):

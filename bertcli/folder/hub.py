@@ -1,6 +1,6 @@
 """Find the folder of a model by its name: an existing folder, a bundled sample, the Hugging Face cache, a download.
 
-`find_model` is the way in. companions.py finds the other folder of a model that has two (an adapter and its base). The
+`Source.find` is the way in. companions.py finds the other folder of a model that has two (an adapter and its base). The
 cache is read in cache.py, and download.py is imported when something is missing in it.
 """
 
@@ -9,9 +9,8 @@ import os
 import re
 import warnings
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from bertcli.errors import BertcliError, did_you_mean, quoted
 from bertcli.folder.companions import find_companions
@@ -20,6 +19,7 @@ from bertcli.folder.layout import Layout
 
 logger = logging.getLogger("bertcli")
 
+DEFAULT_MODEL = "bert-mini-mlm"
 SAMPLES = ("bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence")
 
 # The Hub's rule for names: letters, digits, "_", "-" and ".", no "-" or "." at either end; no "--", ".." or ".git".
@@ -27,76 +27,82 @@ HUB_ID = re.compile(r"(?!.*(?:--|\.\.))(?!.*\.git$)(?:\b[\w.-]{1,96}\b/)?\b[\w.-
 REVISION = re.compile(r"(?!.*(?:\.\.|//))\w[\w./+-]{0,254}(?<![/.])", re.ASCII)  # becomes a path below refs/
 
 
-def find_model(
-    model: str,
-    *,
-    revision: str | None = None,
-    cache_dir: str | Path | None = None,
-    offline: bool = False,
-    progress: bool = False,
-    weights: bool = True,
-    adapter: str | Path | None = None,
-    prompt_name: str | None = None,
-) -> Folder:
-    """Find the folder of a model, and of an adapter also that of its base.
+class Source(NamedTuple):
+    """What model is meant, before anything is read.
 
-    model: as in `find_folder`, or BASE+ADAPTER.
-    adapter: an adapter to apply to the model.
-    prompt_name: its task chooses one of the adapters of jina-embeddings-v5 ("retrieval.query"), if none is given.
-    Other arguments are those of `find_folder`; errors are its own, and those of `find_companions`.
+    model        a folder, a bundled sample, a name on the Hub, or BASE+ADAPTER; None: the bundled DEFAULT_MODEL. A
+                 name on the Hub may have its revision in it (NAME@REVISION), and lack "sentence-transformers/"
+    revision     a branch, tag or commit on the Hub (default: main)
+    adapter      an adapter to apply: a folder or a name on the Hub
+    prompt_name  its task chooses one of the adapters of jina-embeddings-v5 ("retrieval.query"), if none is given
+    cache_dir    the cache, in place of the one that HF_HUB_CACHE and HF_HOME choose
+    offline      never use the network
+    progress     show a bar while weights are fetched, if stderr is a terminal
     """
-    options: dict[str, Any] = {"cache_dir": cache_dir, "offline": offline, "progress": progress, "weights": weights}
-    base, _, added = model.rpartition("+")
-    if adapter is None and not _is_folder(model) and _may_be_model(base) and _may_be_model(added):
-        model, adapter = base, added
-    folder = find_folder(model, revision=revision, **options)
-    find = partial(find_folder, **options)
-    companions = find_companions(folder, model, None if adapter is None else str(adapter), prompt_name, find, weights)
-    return folder if companions is None else Folder(*companions)
+
+    model: str | Path | None = None
+    revision: str | None = None
+    adapter: str | Path | None = None
+    prompt_name: str | None = None
+    cache_dir: str | Path | None = None
+    offline: bool = False
+    progress: bool = False
+
+    @property
+    def name(self) -> str:
+        """The model as the user named it."""
+        return DEFAULT_MODEL if self.model is None else str(self.model)
+
+    def find(self, weights: bool = True) -> Folder:
+        """Find the folder that is meant, and of an adapter also that of its base; without `weights`, the small files.
+
+        Errors: BertcliError in one line, whatever the network does; an incomplete model in the cache is never used.
+        """
+        if self.model is None and self.adapter is None:
+            return Folder(sample(DEFAULT_MODEL))  # not a folder here that has its name
+        source = self._divided()
+        folder = _find_folder(source, weights)
+        adapter = None if source.adapter is None else str(source.adapter)
+
+        def find(name: str, revision: str | None = None, weights: bool = weights) -> Folder:
+            return _find_folder(source._replace(model=name, revision=revision), weights)
+
+        companions = find_companions(folder, source.name, adapter, source.prompt_name, find, weights)
+        return folder if companions is None else Folder(*companions)
+
+    def _divided(self) -> "Source":
+        """Take BASE+ADAPTER apart, unless it is the name of a folder."""
+        base, _, added = self.name.rpartition("+")
+        is_divided = self.adapter is None and not _is_folder(self.name) and _may_be_model(base) and _may_be_model(added)
+        return self._replace(model=base, adapter=added) if is_divided else self
 
 
-def find_folder(
-    model: str,
-    *,
-    revision: str | None = None,
-    cache_dir: str | Path | None = None,
-    offline: bool = False,
-    progress: bool = False,
-    weights: bool = True,
-) -> Folder:
-    """Find a folder by its path or Hub id: on disk, among the bundled samples, in the cache, else by a download.
-
-    A name on the Hub may have its revision in it (NAME@REVISION), and may lack "sentence-transformers/" before it.
-    `revision` is a branch, tag or commit on the Hub (default main); `cache_dir` replaces the cache chosen by
-    HF_HUB_CACHE and HF_HOME; `progress` shows a bar while weights are fetched if stderr is a terminal. Without
-    `weights` the small files that a tokenizer needs are enough.
-    Errors: BertcliError in one line, whatever the network does; an incomplete model in the cache is never used.
-    """
-    name, at, named = model.partition("@")
-    if at and not _is_folder(model) and _may_be_model(name):
-        if revision is not None:
-            raise BertcliError(f"{model} has a revision in its name, and {quoted(revision)} is another: give one.")
-        model, revision = name, named
-    local = _local_folder(model, revision)
-    if local is None:
-        return _hub_folder(model, revision, cache_dir, offline, progress, weights)
-    return Folder(local)
+def _find_folder(source: Source, weights: bool) -> Folder:
+    """Find one folder: on disk, among the bundled samples, in the cache, else by a download. Errors: BertcliError."""
+    name, at, named = source.name.partition("@")
+    if at and not _is_folder(source.name) and _may_be_model(name):
+        if source.revision is not None:
+            raise BertcliError(
+                f"{source.name} has a revision in its name, and {quoted(source.revision)} is another: give one."
+            )
+        source = source._replace(model=name, revision=named)
+    local = _local_folder(source.name, source.revision)
+    return _hub_folder(source, weights) if local is None else Folder(local)
 
 
-def _hub_folder(
-    model: str, revision: str | None, cache_dir: str | Path | None, offline: bool, progress: bool, weights: bool
-) -> Folder:
-    """Find a Hub id in the cache; download what is missing. Arguments and errors as in `find_folder`."""
+def _hub_folder(source: Source, weights: bool) -> Folder:
+    """Find a name of the Hub in the cache; download what is missing."""
+    model, revision = source.name, source.revision
     if revision is not None and not REVISION.fullmatch(revision):
         raise BertcliError(f"{quoted(revision)} is not a revision: give a branch, tag or commit of {model}.")
     from bertcli.folder.cache import cache_folder, missing, snapshot  # late: a local folder needs no cache
 
     repos = _names(model)
-    cache = cache_folder(cache_dir)
+    cache = cache_folder(source.cache_dir)
     paths = [snapshot(cache, repo, revision or "main") for repo in repos]
     snapshots = [Folder(path) for path in paths if path is not None]
     whole = next((folder for folder in snapshots if not missing(folder, weights)), None)
-    forbidden = "offline mode (--offline)" if offline else _offline_variable()
+    forbidden = "offline mode (--offline)" if source.offline else _offline_variable()
     if whole is not None and (forbidden or Layout(whole).is_known):
         return whole
     if forbidden:
@@ -108,10 +114,10 @@ def _hub_folder(
         )
     download = _downloader()
     if whole is None:
-        return Folder(download(repos, revision, cache, progress, weights))
+        return Folder(download(repos, revision, cache, source.progress, weights))
     try:
         # Fetches modules.json, which says how to pool, and the files that it lists.
-        return Folder(download(repos, whole.path.name, cache, progress, weights))
+        return Folder(download(repos, whole.path.name, cache, source.progress, weights))
     except BertcliError:
         return whole
 

@@ -37,7 +37,7 @@ from bertcli.errors import BertcliError
 from bertcli.folder import hub as hub_module
 from bertcli.folder.cache import cache_folder, cached, missing
 from bertcli.folder.files import Folder
-from bertcli.folder.hub import find_model, sample
+from bertcli.folder.hub import Source, sample
 from bertcli.weights.tensors import open_tensors
 
 MODEL = "someone/model"
@@ -48,10 +48,12 @@ SCRIPT = """
 import json, os, sys, time
 time.sleep = lambda seconds: None
 from bertcli.errors import BertcliError
-from bertcli.folder.hub import find_model
+from bertcli.folder.hub import Source
 for line in sys.stdin:
+    asked = json.loads(line)
+    weights = asked.pop("weights", True)
     try:
-        answer = {"folder": str(find_model(**json.loads(line)).path)}
+        answer = {"folder": str(Source(**asked).find(weights).path)}
     except BertcliError as error:
         answer = {"error": str(error)}
     print(json.dumps(answer | {"client": "huggingface_hub" in sys.modules}), flush=True)
@@ -59,7 +61,7 @@ for line in sys.stdin:
 
 
 class Process:
-    """Asks find_model in a process of its own, with the cache in `home` and the Hub at `url`."""
+    """Asks Source.find in a process of its own, with the cache in `home` and the Hub at `url`."""
 
     def __init__(self, home: Path, url: str, stderr: int | IO[bytes], **environment: str) -> None:
         inherited = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
@@ -673,7 +675,7 @@ def test_a_reference_in_the_cache_that_is_no_commit_leads_nowhere(tmp_path: Path
         (tmp_path / f"models--a--{number}" / "snapshots").mkdir()
         (tmp_path / f"models--a--{number}" / "refs" / "main").write_bytes(text.encode("latin-1"))
         with pytest.raises(BertcliError, match="is not in the cache"):
-            find_model(f"a/{number}", cache_dir=tmp_path, offline=True)
+            Source(f"a/{number}", cache_dir=tmp_path, offline=True).find()
     assert [*cached(tmp_path)] == []
 
 
@@ -687,10 +689,10 @@ def test_a_path_is_not_looked_for_in_the_network(name: str, tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     if name == ".":
-        assert find_model(name).path == Path()
+        assert Source(name).find().path == Path()
     else:
         with pytest.raises(BertcliError, match="There is no folder"):
-            find_model(name)
+            Source(name).find()
 
 
 @pytest.mark.parametrize(
@@ -698,14 +700,14 @@ def test_a_path_is_not_looked_for_in_the_network(name: str, tmp_path: Path, monk
 )
 def test_what_is_no_hub_id_is_refused(name: str) -> None:
     with pytest.raises(BertcliError, match="is neither a folder nor a Hub id such as") as caught:
-        find_model(name)
+        Source(name).find()
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("revision", ["", "../x", "a/../b", "/x", "a//b", "x/", "a b", "-x", "a\n", "x" * 300])
 def test_what_is_no_revision_is_refused(revision: str) -> None:
     with pytest.raises(BertcliError, match=f"is not a revision: give a branch, tag or commit of {MODEL}"):
-        find_model(MODEL, revision=revision, offline=True)
+        Source(MODEL, revision=revision, offline=True).find()
 
 
 @pytest.mark.parametrize("revision", ["main", "v1.0", "refs/pr/1", "0" * 40])
@@ -715,17 +717,17 @@ def test_a_revision_in_the_name_is_a_revision(
     with pytest.raises(
         BertcliError, match=f"There is no folder {MODEL}, .* at revision {re.escape(revision)} is not in"
     ):
-        find_model(f"{MODEL}@{revision}", offline=True, cache_dir=tmp_path)
+        Source(f"{MODEL}@{revision}", offline=True, cache_dir=tmp_path).find()
     with pytest.raises(BertcliError, match="has a revision in its name, and 'v9' is another"):
-        find_model(f"{MODEL}@{revision}", revision="v9", offline=True, cache_dir=tmp_path)
+        Source(f"{MODEL}@{revision}", revision="v9", offline=True, cache_dir=tmp_path).find()
     monkeypatch.chdir(tmp_path)
     folder = make(tmp_path / "mine")
-    assert find_model(f"mine@{revision}").path == Path("mine")
+    assert Source(f"mine@{revision}").find().path == Path("mine")
     assert f"mine is a folder: the revision {revision} is ignored." in caplog.text
     (tmp_path / "mine@v1").mkdir()
-    assert find_model("mine@v1").path == Path("mine@v1")
+    assert Source("mine@v1").find().path == Path("mine@v1")
     with pytest.raises(BertcliError, match=r"There is no folder '\./nothing@v1'"):
-        find_model("./nothing@v1")
+        Source("./nothing@v1").find()
     assert folder.is_dir()
 
 
@@ -735,9 +737,9 @@ def test_an_adapter_may_follow_its_base(tmp_path: Path) -> None:
     assert (both == bertcli.load(base, adapter=adapter).encode("t5")).all()
     assert (both != bertcli.load(base).encode("t5")).any()
     (tmp_path / "c++").mkdir()
-    assert find_model(str(tmp_path / "c++")).path == tmp_path / "c++"
+    assert Source(str(tmp_path / "c++")).find().path == tmp_path / "c++"
     with pytest.raises(BertcliError, match=r"There is no folder '/c\+\+/nothing'"):
-        find_model("/c++/nothing")
+        Source("/c++/nothing").find()
 
 
 def test_sentence_transformers_may_be_left_out(hub: Hub, start: Start) -> None:
@@ -753,7 +755,7 @@ def test_sentence_transformers_may_be_left_out(hub: Hub, start: Start) -> None:
 @pytest.mark.parametrize("revision", ["main", "v1.0", "refs/pr/1", "0" * 40, "a+b"])
 def test_real_revisions_pass(revision: str, tmp_path: Path) -> None:
     with pytest.raises(BertcliError, match="is not in the cache"):
-        find_model(MODEL, revision=revision, offline=True, cache_dir=tmp_path)
+        Source(MODEL, revision=revision, offline=True, cache_dir=tmp_path).find()
 
 
 def test_a_file_is_no_model(tmp_path: Path) -> None:
@@ -762,15 +764,15 @@ def test_a_file_is_no_model(tmp_path: Path) -> None:
     for one in (file, tmp_path / "onnx" / "model.onnx"):
         one.touch()
         with pytest.raises(BertcliError, match=f"is a file: give the folder '{tmp_path}'\\."):
-            find_model(str(one))
+            Source(str(one)).find()
     (tmp_path / "config.json").unlink()
     with pytest.raises(BertcliError, match=r"is a file: a model is a folder with config.json and weights such as"):
-        find_model(str(file))
+        Source(str(file)).find()
 
 
 def test_a_name_like_that_of_a_bundled_model_is_not_looked_up(tmp_path: Path) -> None:
     with pytest.raises(BertcliError, match=r"no bundled model 'bert-mini-mln'. Did you mean bert-mini-mlm\?"):
-        find_model("bert-mini-mln", cache_dir=tmp_path)
+        Source("bert-mini-mln", cache_dir=tmp_path).find()
     for name in (
         "bert-base-uncased",
         "roberta-base",
@@ -778,7 +780,7 @@ def test_a_name_like_that_of_a_bundled_model_is_not_looked_up(tmp_path: Path) ->
         "bert-base-cased",
     ):
         with pytest.raises(BertcliError, match="is not in the cache"):
-            find_model(name, offline=True, cache_dir=tmp_path)
+            Source(name, offline=True, cache_dir=tmp_path).find()
 
 
 def test_a_folder_of_a_training_run_names_the_last_of_its_checkpoints(tmp_path: Path) -> None:
@@ -794,19 +796,19 @@ def test_a_folder_comes_first(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "bert-base-uncased").mkdir()
-    assert find_model("bert-base-uncased").path == Path("bert-base-uncased")
-    assert find_model("~/bert-base-uncased").path == tmp_path / "bert-base-uncased"
+    assert Source("bert-base-uncased").find().path == Path("bert-base-uncased")
+    assert Source("~/bert-base-uncased").find().path == tmp_path / "bert-base-uncased"
     assert caplog.text == ""
-    find_model("bert-base-uncased", revision="v2")
+    Source("bert-base-uncased", revision="v2").find()
     assert "bert-base-uncased is a folder: the revision v2 is ignored." in caplog.text
 
 
 def test_bundled_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub_module, "__file__", str(tmp_path / "bertcli" / "checkpoint" / "hub.py"))
     with pytest.raises(BertcliError, match="bert-mini-mlm is not in this installation"):
-        find_model("bert-mini-mlm")
+        Source("bert-mini-mlm").find()
     beside = make(tmp_path / "sample_weights" / "bert-mini-mlm")
-    assert sample("bert-mini-mlm") == find_model("bert-mini-mlm").path == beside
+    assert sample("bert-mini-mlm") == Source("bert-mini-mlm").find().path == beside
     inside = make(tmp_path / "bertcli" / "sample_weights" / "bert-mini-mlm")
     assert sample("bert-mini-mlm") == inside
 
@@ -851,7 +853,7 @@ def test_of_two_cached_names_of_a_model_the_given_one_counts(tmp_path: Path) -> 
         (storage / "refs").mkdir()
         (storage / "refs" / "main").write_text(commit)
     found = [
-        find_model(name, offline=True, cache_dir=tmp_path).path.name
+        Source(name, offline=True, cache_dir=tmp_path).find().path.name
         for name in ("bert-small", "google-bert/bert-small")
     ]
     assert found == ["1" * 40, "2" * 40]

@@ -17,12 +17,12 @@ from bertcli.loaded_model import LoadedModel
 
 MOST = 64  # models of tests are small; their files stay mapped
 _KEPT: OrderedDict[tuple[Any, ...], LoadedModel] = OrderedDict()
-_open = LoadedModel.at.__func__  # type: ignore[attr-defined]
+_open = LoadedModel.open.__func__  # type: ignore[attr-defined]
 
 
 @classmethod  # type: ignore[misc]
-def at(cls: type[LoadedModel], folder: Folder, name: str, **options: Any) -> LoadedModel:
-    """In place of `LoadedModel.at`: open a folder, or copy the model that was opened when its files were the same.
+def open(cls: type[LoadedModel], folder: Folder, name: str, **options: Any) -> LoadedModel:
+    """In place of `LoadedModel.open`: open a folder, or copy the model that was opened when its files were the same.
 
     Not kept: a model of another engine or with a classifier, which are of other files, too; and one whose opening wrote
     a note, which the next command has to write again.
@@ -48,7 +48,7 @@ def at(cls: type[LoadedModel], folder: Folder, name: str, **options: Any) -> Loa
     return opened
 
 
-opened_once = at  # named as that is, by which a model is pickled for worker processes
+opened_once = open  # named as that is, by which a model is pickled for worker processes
 
 
 def _is_plain(engine: Any = None, classifier: Any = None, **_: Any) -> bool:

@@ -86,7 +86,7 @@ def bertcli(
         patch.setenv("COLORTERM", "truecolor")
         for name, value in (environment or {}).items():
             patch.setenv(name, value)
-        patch.setattr(LoadedModel, "at", opened_once)
+        patch.setattr(LoadedModel, "open", opened_once)
         words = [str(argument) for argument in arguments]
         with pytest.raises(SystemExit) as left:
             _group(application(*words[:1]))(words, prog_name="bertcli")

@@ -18,7 +18,7 @@ from huggingface_hub import InferenceClient
 from reference import task_cases as cases
 
 import bertcli
-from bertcli.folder.hub import find_model
+from bertcli.folder.hub import Source
 from bertcli.model import Model
 from bertcli.wings.serve.service import Limits
 
@@ -256,7 +256,7 @@ def test_as_many_inputs_as_programs_send(rag: Running, sentence: Model) -> None:
 
 def test_a_model_with_prompts_has_those_of_queries_and_documents(tmp_path: Path) -> None:
     folder = tmp_path / "prompted"
-    shutil.copytree(find_model("bert-mini-sentence").path, folder)
+    shutil.copytree(Source("bert-mini-sentence").find().path, folder)
     settings = {"prompts": {"query": "find: ", "document": "text: "}}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
     model = bertcli.load(folder)

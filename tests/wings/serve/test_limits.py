@@ -28,7 +28,7 @@ from tokenizers import Tokenizer as Backend
 
 import bertcli
 from bertcli.files.texts import Item, Text
-from bertcli.folder.hub import find_model
+from bertcli.folder.hub import Source
 from bertcli.model import Model
 from bertcli.tasks.compute.encode import Block, EncodeTask
 from bertcli.tasks.running.task import Task, Window
@@ -202,7 +202,7 @@ def test_texts_are_cut_at_the_side_that_a_request_names(
     model, of_pairs = sentence, bertcli.load(folder)
     if kept_last:
         model, of_pairs = (
-            on_the_left(find_model(sentence.name).path, tmp_path / "s"),
+            on_the_left(Source(sentence.name).find().path, tmp_path / "s"),
             on_the_left(folder, tmp_path / "r"),
         )
     documents = [*cases.DOCUMENTS, f"a {text}"]
