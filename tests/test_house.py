@@ -33,6 +33,7 @@ ORDER = [
         "extensions",
         "platforms",
         "ranking",
+        "statistics",
         "report",
         "tracing",
         "engine",

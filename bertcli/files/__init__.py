@@ -3,6 +3,7 @@
 formats           the table of formats: a class for each, by the ending of a file's name
 texts             `Text` and `Texts`, the input of a task
 read/, write/     texts, rows, passages and vectors from files; records and vectors into files, with --resume
+labelled/         labelled texts: tables with named fields, and CoNLL's columns
 arrays, parquet   what is inside .npy, .npz and .safetensors files, and tables by pyarrow
 search            similarities of vectors, and the best rows of a file
 digest            a digest of files' contents

@@ -10,6 +10,7 @@ plain_words     words of a text in any script, whatever the model: those among w
 settings        read a tokenizer's settings: tokenizer_config.json, special_tokens_map.json and added_tokens.json
 slow            build a tokenizer from vocab.txt, merges.txt or a sentencepiece model where tokenizer.json is missing
 template        `Tokens` of a text or pair, and what is put around them
+word_places     the word that a piece belongs to, where labelled data give the words
 text_words      the words of a text, as its tokenizer calls them (`word_ids`)
 tokenizer       `Tokenizer`: a checkpoint's vocabulary, and the encoding of texts to `Tokens` (template.py)
 windows         split the tokens of a long text into overlapping windows, for `tag` and `answer`

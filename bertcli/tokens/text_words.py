@@ -1,6 +1,6 @@
 """The words of a text, as its tokenizer calls them (`word_ids`): which token is of which word, and where a word is.
 
-Not here: the words that labelled data give (evaluate/word_places.py).
+Not here: the words that labelled data give (word_places.py).
 """
 
 from collections.abc import Sequence

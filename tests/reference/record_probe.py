@@ -36,7 +36,7 @@ from reference.probe_cases import (  # noqa: E402
 )
 
 import bertcli  # noqa: E402
-from bertcli.wings.evaluate.logistic import STRENGTHS  # noqa: E402
+from bertcli.wings.interpret.compute.logistic import STRENGTHS  # noqa: E402
 from bertcli.wings.interpret.compute.probe_folds import SEED, folds_of  # noqa: E402
 
 transformers.logging.set_verbosity_error()

@@ -1,17 +1,15 @@
-"""Evaluate models on labelled data, with confidence intervals, and compare them. The view probe uses it, too.
+"""Evaluate models on labelled data, with confidence intervals, and compare them.
 
 evaluation             the whole: models, data, figures, differences, the record; report/ shows it
 options                the options of `bertcli evaluate`, and its tasks
 load/                  data files and folders, as rows with labels
 evaluators/            a task each: the fields of its rows, its figures, and a model run on them, as an Outcome
 outcome                Outcome: arrays of results, and how figures are made of them
-figures, metrics       figures by their names, and the functions that compute them
-bootstrap, comparison  intervals; differences of two models, and their p-values
+figures                figures by their names; statistics/, a room of the core, computes them
+comparison             differences of two models, and their p-values
 minimal_pairs          which of two similar texts is likelier
-logistic               logistic regression, for probe alone
 provenance             versions, digests and options of a run
 several                bertcli.evaluate; classifiers, each on the model that it was made for
-word_places            the word that a piece belongs to, where the data give the words
 command                open models, print and write the report
 examples               examples of `bertcli evaluate` for `bertcli info`
 """

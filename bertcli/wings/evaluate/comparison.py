@@ -19,7 +19,7 @@ from math import exp, lgamma, log
 
 import numpy as np
 
-from bertcli.wings.evaluate.bootstrap import (
+from bertcli.statistics.intervals import (
     FEWEST,
     NUMBERS,
     ROUNDING,
@@ -30,8 +30,8 @@ from bertcli.wings.evaluate.bootstrap import (
     percentiles,
     share_of,
 )
+from bertcli.statistics.metrics import Numbers
 from bertcli.wings.evaluate.figures import spec_of
-from bertcli.wings.evaluate.metrics import Numbers
 from bertcli.wings.evaluate.outcome import Results
 
 # Random exchanges of a permutation test: p has a standard error of at most 0.005.

@@ -1,6 +1,6 @@
 """`evaluate`: run each model on the data, compute figures, intervals and differences, and make the report's record.
 
-The data are read in load/, the figures computed in metrics.py, intervals in bootstrap.py, differences in comparison.py;
+The data are read in load/, figures and intervals computed in statistics/, differences in comparison.py;
 report/ shows the record.
 """
 
@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, quoted
+from bertcli.files.labelled.rows import cluster_numbers
 from bertcli.files.texts import Text
 from bertcli.model import Model
 from bertcli.report.charts import Curve
 from bertcli.report.figures import Panel, WithFigure
-from bertcli.wings.evaluate.bootstrap import SEED, Figure, Record, Resampling, estimate
+from bertcli.statistics.intervals import SEED, Figure, Record, Resampling, estimate
 from bertcli.wings.evaluate.comparison import differences, holm
 from bertcli.wings.evaluate.evaluators.evaluator import evaluator
 from bertcli.wings.evaluate.figures import spec_of
-from bertcli.wings.evaluate.load.data_file import cluster_numbers
 from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Outcome, Results

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.report.charts import Curve
-from bertcli.wings.evaluate import metrics
-from bertcli.wings.evaluate.bootstrap import FigureFacts
-from bertcli.wings.evaluate.metrics import Figures, Numbers
+from bertcli.statistics import metrics
+from bertcli.statistics.intervals import FigureFacts
+from bertcli.statistics.metrics import Figures, Numbers
 
 Names = Sequence[str]
 Arrays = Sequence[NDArray[Any]]

@@ -16,7 +16,7 @@ from bertcli._version import __version__
 from bertcli.engine import blas
 from bertcli.files.digest import digest
 from bertcli.model import Model
-from bertcli.wings.evaluate.bootstrap import DRAWS, SEED, Record
+from bertcli.statistics.intervals import DRAWS, SEED, Record
 from bertcli.wings.evaluate.comparison import FLIPS
 from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.options import Evaluate

@@ -2,7 +2,7 @@
 
 command   make the command of a view from its spec (specs/), and print its result or write it as a record or a page
 examples  examples of the views for `bertcli info`: which of them can use a model, with texts that suit it
-labelled  the labelled texts that the view probe reads: their options, and how they are read from a file
+labelled  read the labelled texts of the view probe from a file
 options   the options that several views share: maximum length (`CutOptions`) and the target (`TargetOptions`)
 registry  find the specs of the views (explain, lens, heads, patch, probe, diff), of which command.py makes commands
 """
@@ -105,5 +105,4 @@ WING = Extension(
     names={name: f"bertcli.wings.interpret.compute.{name}" for name in VIEWS},
     examples="bertcli.wings.interpret.examples",
     topics=(Topic(Path(__file__).parent / "guide" / "interpret.md", 7, ("explain",)),),
-    stands_on=("evaluate",),
 )

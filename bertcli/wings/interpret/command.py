@@ -20,9 +20,8 @@ from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
-from bertcli.wings.interpret.labelled import LabelledTextOptions, read_labelled
 from bertcli.wings.interpret.registry import ViewSpec, compute, view_spec
-from bertcli.wings.interpret.specs.probe import CLASSIFIER
+from bertcli.wings.interpret.specs.probe import CLASSIFIER, LabelledTextOptions
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
@@ -221,6 +220,8 @@ def _of_labelled_texts(
     if classifier is not None and options.words:
         raise wrong("--words", f"a classifier ({CLASSIFIER}) is of texts, not of words: leave out one of the two.")
     options = replace(options, save=classifier)
+    from bertcli.wings.interpret.labelled import read_labelled
+
     labelled = read_labelled(data, options)
     opened = open_model(model, spec.sample(options, ()))
     work = compute(spec)

@@ -1,41 +1,36 @@
-"""The labelled texts that the view probe reads: their options, and how they are read from a file.
-
-`bertcli evaluate` reads its DATA with the same reader (evaluate/load/data_file.py), but has options of its own.
-"""
+"""Read the labelled texts of the view probe from a file, with files/labelled/."""
 
 import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from bertcli.cli.options import wrong
-from bertcli.tasks.options import delimiter_option, no_header_option, option
-from bertcli.wings.evaluate.options import Evaluate, TaskName
-from bertcli.wings.interpret.specs.probe import ProbeOptions
+from bertcli.errors import BertcliError
+from bertcli.files.labelled.conll import tagged_sentences
+from bertcli.files.labelled.fields import (
+    LABEL,
+    NOTHING,
+    SECOND,
+    TAGS,
+    TEXT,
+    WORDS,
+    FieldSpec,
+    Parts,
+    Row,
+    as_it_is,
+    read_label,
+    read_texts,
+    tagged_words,
+)
+from bertcli.files.labelled.rows import WAY_ON, LabelledText, LeftOut
+from bertcli.files.labelled.tables import check_columns, check_regular, is_table, read_table
+from bertcli.wings.interpret.specs.probe import LabelledTextOptions, ProbeOptions
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
 
 logger = logging.getLogger("bertcli")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LabelledTextOptions:
-    """The texts, and what is true of them."""
-
-    input: str | None = option(
-        None, "FILE", "Labelled texts: .csv, .tsv, .jsonl or .parquet; with --words .jsonl, or CoNLL's columns.",
-        "-i", "--input", panel="Input",
-    )  # fmt: skip
-    column: str | None = option(
-        None, "NAME", "The field, or the number of the column, of texts or words.", panel="Input"
-    )
-    pair_column: str | None = option(None, "NAME", "The field of second texts.", panel="Input")
-    label_column: str | None = option(None, "NAME", "The field, or the column, of labels or tags.", panel="Input")
-    cluster: str | None = option(
-        None, "NAME", "Keep texts with the same value in this field in one fold, and resample them together.",
-    )  # fmt: skip
-    no_header: bool = no_header_option(panel="Input")
-    delimiter: str | None = delimiter_option(panel="Input")
 
 
 class LabelledTexts(NamedTuple):
@@ -46,6 +41,64 @@ class LabelledTexts(NamedTuple):
     clusters: list[str] | None
 
 
+class _Rows(NamedTuple):
+    """The rows of a table: of texts, or of words."""
+
+    fields: tuple[FieldSpec, FieldSpec, FieldSpec]
+    parts: Callable[[Row], Parts] = as_it_is
+    place: int | None = None
+    of_any_names: bool = True
+
+
+class _Named(NamedTuple):
+    """The task and the names of fields, as files/labelled/ asks for them."""
+
+    task: str
+    column: str | None
+    pair_column: str | None
+    label_column: str | None
+    cluster: str | None
+    no_header: bool
+    delimiter: str | None
+    by: str | None = None
+    candidate_column: Sequence[str] | None = None
+
+    @classmethod
+    def of(cls, data: LabelledTextOptions, words: bool) -> Self:
+        named = {name: value for name, value in vars(data).items() if name != "input"}
+        return cls("tag" if words else "classification", **named)
+
+
+def _read_tags(value: Any) -> list[str]:
+    """Tags, which may be anything, numbers too."""
+    if isinstance(value, list):
+        value = [str(name) if isinstance(name, int) else name for name in value]
+    return read_texts(value)
+
+
+ROWS: Mapping[str, _Rows] = {
+    "classification": _Rows((TEXT, SECOND._replace(optional=True), FieldSpec(LABEL, read_label))),
+    "tag": _Rows((WORDS, NOTHING, FieldSpec(TAGS, _read_tags)), tagged_words),
+}
+
+
+def _rows_of(file: str, named: _Named, left_out: LeftOut) -> tuple[Sequence[LabelledText], str]:
+    """The rows of a file, and a note about them. Errors: BertcliError for a file without labels."""
+    check_columns(file, named)
+    if os.path.isdir(file):
+        raise BertcliError(f"{file} is a folder: give a file of labelled texts (-i).")
+    check_regular(file)
+    if is_table(file, named):
+        table = read_table(file, named, ROWS)
+        return table.rows, table.note
+    if named.task == "tag":
+        return tagged_sentences(file, named, left_out, any_tag=True)
+    raise BertcliError(
+        f"{file} has no named fields, so no labels: give a .csv, .tsv, .jsonl or .parquet file, or with --words one of "
+        "CoNLL's columns."
+    )
+
+
 def read_labelled(data: LabelledTextOptions, options: ProbeOptions) -> LabelledTexts:
     """Read the file. Rows without a label are left out like unusable ones, and a note has their number.
 
@@ -54,26 +107,30 @@ def read_labelled(data: LabelledTextOptions, options: ProbeOptions) -> LabelledT
     if data.input is None:
         raise wrong("--input", "give a file of labelled texts (-i).")
     from bertcli.files.texts import Texts
-    from bertcli.wings.evaluate.load.data_file import read
-    from bertcli.wings.evaluate.load.labelled import WAY_ON
 
-    columns = {name: value for name, value in vars(data).items() if name != "input"}
-    task: TaskName = "tag" if options.words else "classification"
-    read_options = Evaluate(task=task, keep_going=options.keep_going, **columns)
-    labelled = read(data.input, read_options, any_tag=options.words)
-    if labelled.note:
-        logger.info("%s", labelled.note)
-    rows = []
-    clusters: list[str] | None = [] if labelled.clusters else None
-    for number, row in enumerate(labelled.rows):
-        if row.label == "":
-            labelled.left_out.add(f"{row.location}: there is no label.")
+    left_out = LeftOut(options.keep_going)
+    read, note = _rows_of(data.input, _Named.of(data, options.words), left_out)
+    usable = []
+    for row in read:
+        if row.text.error:
+            left_out.add(row.text.error)
         else:
-            rows.append(row)
+            usable.append(row)
+    if not usable:
+        raise BertcliError(f"{data.input} has no texts that can be used, so there is nothing to probe.")
+    if note:
+        logger.info("%s", note)
+    rows = []
+    clusters: list[str] | None = None if data.cluster is None else []
+    for row in usable:
+        if row.text.label == "":
+            left_out.add(f"{row.text.location}: there is no label.")
+        else:
+            rows.append(row.text)
             if clusters is not None:
-                clusters.append(labelled.clusters[number])
-    if labelled.left_out.count:
-        logger.info("%d left out; the first: %s", labelled.left_out.count, labelled.left_out.first)
+                clusters.append(str(row.cluster))
+    if left_out.count:
+        logger.info("%d left out; the first: %s", left_out.count, left_out.first)
     if options.words:
         words, tags = [row.label.words for row in rows], [row.label.tags for row in rows]
         return LabelledTexts(words, tags, clusters)

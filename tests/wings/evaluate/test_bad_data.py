@@ -11,10 +11,10 @@ from helpers.terminal import bertcli, wrong_usage
 
 import bertcli as library
 from bertcli.errors import BertcliError
+from bertcli.files.labelled.rows import LeftOut
 from bertcli.files.read.inputs import rows_in
 from bertcli.wings.evaluate.load import beir as beir_module
 from bertcli.wings.evaluate.load.beir import Corpus
-from bertcli.wings.evaluate.load.labelled import LeftOut
 
 GOOD = {"text": "I loved it.", "label": "positive"}
 SCORED = {"sentence1": "a", "sentence2": "b", "score": 1.5}

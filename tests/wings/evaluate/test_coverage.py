@@ -15,17 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from bertcli.wings.evaluate import metrics
-from bertcli.wings.evaluate.bootstrap import FigureFacts, Resampling, estimate
+from bertcli.statistics import metrics
+from bertcli.statistics.intervals import FigureFacts, Resampling, estimate
+from bertcli.statistics.label_figures import multi_label_figures, single_label_figures, sums_of, without_rare_labels
 from bertcli.wings.evaluate.comparison import SIGNIFICANT, bonett_price, detectable, differences, mcnemar, sentence
-from bertcli.wings.evaluate.evaluators.classification import (
-    multi_label_facts,
-    multi_label_figures,
-    single_label_facts,
-    single_label_figures,
-    sums_of,
-    without_rare_labels,
-)
+from bertcli.wings.evaluate.evaluators.classification import multi_label_facts, single_label_facts
 from bertcli.wings.evaluate.evaluators.masked import mask_facts, mask_figures, token_facts, token_loss
 from bertcli.wings.evaluate.evaluators.similarity import correlations, pair_facts, pair_figures
 from bertcli.wings.evaluate.evaluators.tagging import figures as tag_figures

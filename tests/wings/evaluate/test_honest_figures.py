@@ -15,11 +15,12 @@ from safetensors.numpy import load_file, save_file
 from wings.evaluate.test_tasks import judged, lines
 
 import bertcli as library
-from bertcli.wings.evaluate.bootstrap import Resampling, estimate
+from bertcli.statistics import label_figures
+from bertcli.statistics.intervals import Resampling, estimate
+from bertcli.statistics.metrics import Figures
 from bertcli.wings.evaluate.comparison import FLIPS, differences, permuted
-from bertcli.wings.evaluate.evaluators import classification, masked, similarity, tagging
+from bertcli.wings.evaluate.evaluators import masked, similarity, tagging
 from bertcli.wings.evaluate.figures import figures as all_figures
-from bertcli.wings.evaluate.metrics import Figures
 from bertcli.wings.evaluate.outcome import Outcome, Results, mean_figures, means_of
 
 DATA = Path(__file__).parents[2] / "data"
@@ -381,7 +382,7 @@ def test_binary_vectors_are_said_to_be_signs() -> None:
 FIGURES_FROM: dict[str, Callable[..., Figures]] = {
     "sts": similarity.correlations,
     "pairs": similarity.pair_figures,
-    "classification": classification.single_label_figures,
+    "classification": label_figures.single_label_figures,
     "tag": tagging.figures,
     "means": mean_figures,
     "fill-mask": masked.mask_figures,

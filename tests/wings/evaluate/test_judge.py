@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bertcli.files.labelled.rows import LeftOut
 from bertcli.files.texts import Text
 from bertcli.wings.evaluate.evaluation import Evaluation, summarize
 from bertcli.wings.evaluate.evaluators.answers import best_of
 from bertcli.wings.evaluate.evaluators.evaluator import evaluator
-from bertcli.wings.evaluate.load.labelled import Labelled, LeftOut
+from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.options import Evaluate
 
 

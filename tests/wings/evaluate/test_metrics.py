@@ -10,18 +10,13 @@ import numpy as np
 import pytest
 
 from bertcli.files.search import similarities
+from bertcli.statistics import metrics
+from bertcli.statistics.intervals import DRAWS, Figure, FigureFacts, Resampling, Share, estimate, wilson
+from bertcli.statistics.label_figures import LIKELY, multi_label_figures, single_label_figures
 from bertcli.tasks.parts.label_schemes import EntitySpan, LabelSet, entities
-from bertcli.wings.evaluate import metrics
-from bertcli.wings.evaluate.bootstrap import DRAWS, Figure, FigureFacts, Resampling, Share, estimate, wilson
 from bertcli.wings.evaluate.comparison import bonett_price, detectable, holm, mcnemar, sentence
 from bertcli.wings.evaluate.evaluators.answers import exact_match, f1
-from bertcli.wings.evaluate.evaluators.classification import (
-    LIKELY,
-    label_details,
-    multi_label_figures,
-    single_label_details,
-    single_label_figures,
-)
+from bertcli.wings.evaluate.evaluators.classification import label_details, single_label_details
 from bertcli.wings.evaluate.evaluators.ranking import in_order
 from bertcli.wings.evaluate.evaluators.similarity import pair_figures
 from bertcli.wings.evaluate.evaluators.tagging import count_by_type, figures, type_details

@@ -20,7 +20,7 @@ import numpy as np
 
 from bertcli.tasks.registry import MASKED_SAMPLE
 from bertcli.wings.evaluate.evaluators.evaluator import Evaluator, FigureSpec
-from bertcli.wings.evaluate.load.fields import NOTHING, TEXT, FieldSpec, read_number
+from bertcli.files.labelled.fields import NOTHING, TEXT, FieldSpec, read_number
 from bertcli.wings.evaluate.outcome import Outcome, means_of
 
 

@@ -203,7 +203,8 @@ import numpy as np
 
 from bertcli.wings.evaluate.evaluators import ranking
 from bertcli.wings.evaluate.load.beir import Corpus
-from bertcli.wings.evaluate.load.labelled import Labelled, LeftOut, Relevance
+from bertcli.files.labelled.rows import LeftOut
+from bertcli.wings.evaluate.load.labelled import Labelled, Relevance
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.files.texts import Text
 

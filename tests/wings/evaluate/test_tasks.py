@@ -11,7 +11,7 @@ from conftest import Made
 from helpers.terminal import bertcli
 
 import bertcli as library
-from bertcli.wings.evaluate import metrics
+from bertcli.statistics import metrics
 from bertcli.wings.evaluate.load.data_file import read
 from bertcli.wings.evaluate.options import Evaluate
 

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from wings.evaluate.test_tasks import LABELS, judged, lines, values
 
 import bertcli as library
-from bertcli.wings.evaluate.word_places import WordPlaces
+from bertcli.tokens.word_places import WordPlaces
 
 WORDS = ["The", "Zq9", "drinks", "Bx", "milk", "Kj7", "Vw", "tea", "Zq", "Q"]  # some begin with a lone "▁"
 KINDS = ["xlm-roberta", "camembert", "deberta-v2", "albert"]

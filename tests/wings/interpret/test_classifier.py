@@ -23,7 +23,7 @@ from bertcli.classifier import Classifier, read_classifier
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray
 from bertcli.files.write.save import save_stored
-from bertcli.wings.evaluate.logistic import Features
+from bertcli.wings.interpret.compute.logistic import Features
 
 RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "probe.json").read_text(encoding="utf-8"))[
     "classifiers"

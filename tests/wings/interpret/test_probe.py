@@ -17,9 +17,9 @@ import bertcli as library
 from bertcli.errors import BertcliError
 from bertcli.folder.files import Folder
 from bertcli.model import Model
+from bertcli.statistics.intervals import Share, wilson
 from bertcli.weights.tensors import open_tensors
-from bertcli.wings.evaluate import logistic
-from bertcli.wings.evaluate.bootstrap import Share, wilson
+from bertcli.wings.interpret.compute import logistic
 
 RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "probe.json").read_text(encoding="utf-8"))["layers"]
 SENTIMENT = ("-m", MODEL)
@@ -366,7 +366,7 @@ def test_numbers_are_labels_and_a_row_without_one_is_left_out(made: Made, tmp_pa
         (("-i", DATA, "--layer", "9"), "There is no layer 9: layers are 0 (the embeddings) to 4"),
         (
             ("-i", DATA, "-o", "page.txt"),
-            "the ending must be one of .json, .jsonl, .csv, .tsv, .md, .parquet, .html, .svg, .safetensors.",
+            "must be one of .json, .jsonl, .csv, .tsv, .md, .parquet, .html, .pdf, .svg, .png, .safetensors.",
         ),
     ],
 )
@@ -377,10 +377,7 @@ def test_the_command_says_in_a_line_what_is_wrong(arguments: tuple[str | Path, .
 def test_the_command_refuses_a_file_without_labels_and_wrong_usage(tmp_path: Path) -> None:
     file = tmp_path / "texts.txt"
     file.write_text("one\ntwo\n")
-    assert (
-        "is for score, since it has a text a line, and not for classification"
-        in bertcli("probe", "-i", file, *SENTIMENT).error
-    )
+    assert "has no named fields, so no labels" in bertcli("probe", "-i", file, *SENTIMENT).error
     wrong_usage("probe", why="give a file of labelled texts (-i).")
     wrong_usage("probe", "-i", DATA, "--folds", "2", why="'--folds': 2 is not in the range x>=3.")
     wrong_usage("probe", "-i", DATA, "--folds", "11", why="(--folds) is 11: choose 3 to 10.")

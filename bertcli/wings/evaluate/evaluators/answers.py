@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bertcli.files.labelled.fields import FieldSpec, read_text, read_texts
 from bertcli.model import Model
 from bertcli.wings.evaluate.evaluators.evaluator import F1, Evaluator, FigureSpec
-from bertcli.wings.evaluate.load.fields import FieldSpec, read_text, read_texts
 from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Outcome, means_of, usable

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from bertcli._version import __version__
 from bertcli.engine.packing import Packed
 from bertcli.errors import BertcliError, number_of
+from bertcli.files.labelled.fields import NOTHING, FieldSpec, Parts, Row, read_text, read_texts
 from bertcli.files.texts import Item
 from bertcli.model import Model
 from bertcli.tasks.options import Truncation
@@ -35,7 +36,6 @@ from bertcli.tokens import Tokenizer, Tokens, refuse_long
 from bertcli.tokens.settings import read_settings
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.evaluate.evaluators.evaluator import F1, Evaluator, FigureSpec
-from bertcli.wings.evaluate.load.fields import NOTHING, FieldSpec, Parts, Row, read_text, read_texts
 from bertcli.wings.evaluate.load.labelled import Labelled, Rated
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Outcome, means_of, usable

@@ -1,6 +1,5 @@
 """Evaluator of `classification`: predicted against true labels, and the calibration of the probabilities."""
 
-import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
@@ -10,28 +9,30 @@ from typing import Any
 import numpy as np
 
 from bertcli.errors import BertcliError, quoted
+from bertcli.files.labelled.fields import LABEL, SECOND, TEXT, FieldSpec, read_label
 from bertcli.files.texts import Text
 from bertcli.model import Model
 from bertcli.report.charts import Curve
+from bertcli.statistics import metrics
+from bertcli.statistics.intervals import FigureFacts, Share, wilson
+from bertcli.statistics.label_figures import (
+    COVERAGES,
+    LIKELY,
+    multi_label_figures,
+    single_label_figures,
+    sums_of,
+    without_rare_labels,
+)
+from bertcli.statistics.metrics import Numbers
 from bertcli.tasks.registry import SENTIMENT_SAMPLE
-from bertcli.wings.evaluate import metrics
-from bertcli.wings.evaluate.bootstrap import FigureFacts, Share, wilson
 from bertcli.wings.evaluate.evaluators.evaluator import ACCURACY, Evaluator, FigureSpec
-from bertcli.wings.evaluate.load.fields import LABEL, SECOND, TEXT, FieldSpec
 from bertcli.wings.evaluate.load.labelled import Labelled
-from bertcli.wings.evaluate.metrics import Figures, Numbers
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Details, Names, Outcome, usable
 
 logger = logging.getLogger("bertcli")
-# Percent of the texts, the most confident ones, for accuracy@50% and the like.
-COVERAGES = (50, 80, 90)
-# Probability above which a multi-label model's label counts as predicted.
-LIKELY = 0.5
 MACRO_F1 = FigureSpec("mean of the labels' F1, each label as important as another")
 NUMBER = re.compile(r"\d+")
-# Texts of each label that macro F1 needs: the F1 of a rarer one reads too low, and is missing in many resamples.
-FEWEST_OF_A_LABEL = 5
 # Wrong texts: with fewer the resampled intervals of their losses cover as little as 44 % (n = 30).
 FEWEST_WRONG = 5
 
@@ -153,57 +154,11 @@ def _spelled(labels: Numbers, names: Names, probabilities: Numbers | None = None
 # ------------------------------------------------------------------------------------------------------------- figures
 
 
-def sums_of(counts: Numbers, predicted: Numbers, true: Numbers) -> metrics.Sums:
-    """Counts of each label [draw, label]."""
-    return metrics.Sums(counts @ (predicted * true), counts @ predicted, counts @ true)
-
-
-def multi_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: Numbers, true: Numbers) -> Figures:
-    """F1 over labels, and accuracy: the share of texts whose set of labels is right."""
-    right = np.asarray((predicted == true).all(axis=1), np.float64)
-    averages = sums_of(counts, predicted, true).averages()
-    return {**averages, "accuracy": metrics.mean(right, counts)}
-
-
 def multi_label_facts(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> FigureFacts:
     """Facts that the intervals need: accuracy is a share."""
     right = np.asarray((predicted == true).all(axis=1), np.float64)
     rare = without_rare_labels(columns, predicted, true)
     return FigureFacts(item_values={"accuracy": right}, no_interval=rare, bias_corrected=("macro_f1",))
-
-
-def without_rare_labels(columns: Names, found: Numbers, true: Numbers, unit: str = "texts") -> dict[str, str]:
-    """Why macro F1 has no interval where a label in it is rare; found and true are counts [text, label]."""
-    support = true.sum(axis=0)
-    occurs = support + found.sum(axis=0) > 0
-    rare = [
-        name for name, has, count in zip(columns, occurs, support, strict=True) if has and count < FEWEST_OF_A_LABEL
-    ]
-    if not rare:
-        return {}
-    few = f"fewer than {FEWEST_OF_A_LABEL} {unit} have the label {quoted(rare[0])}"
-    if len(rare) > 1:
-        few = f"{len(rare)} labels are rare ({quoted(rare[0])}: fewer than {FEWEST_OF_A_LABEL} {unit})"
-    return {"macro_f1": f"{few}, and such an F1 reads too low and jumps from one resample to the next"}
-
-
-def single_label_figures(columns: Names, counts: Numbers, p: Numbers, predicted: Numbers, true: Numbers) -> Figures:
-    """Figures of the predicted labels, and calibration figures of the probabilities p [text, label]."""
-    sums = sums_of(counts, predicted, true)
-    right = (predicted * true).sum(axis=1)
-    confidence = p.max(axis=1)
-    figures = {
-        "accuracy": metrics.mean(right, counts),
-        **sums.averages(),
-        "mcc": sums.mcc,
-        "ece": metrics.ece(confidence, right, counts),
-        "brier": metrics.mean(metrics.brier(p, true), counts),
-        "log_loss": metrics.mean(metrics.log_loss(p, true), counts),
-    }
-    covered = metrics.covered_accuracy(confidence, right, counts, COVERAGES)
-    for percent, accuracy in zip(COVERAGES, covered, strict=True):
-        figures[f"accuracy@{percent}%"] = accuracy
-    return figures
 
 
 def single_label_facts(columns: Names, p: Numbers, predicted: Numbers, true: Numbers) -> FigureFacts:
@@ -270,13 +225,6 @@ def reliability_curve(confidence: Numbers, right: Numbers) -> Curve:
 
 
 # ------------------------------------------------------------------------------------------------------------- the task
-
-
-def read_label(value: Any) -> str | list[str]:
-    """The name or number of a label, or a list of such."""
-    if isinstance(value, list):
-        return [name if isinstance(name, str) else json.dumps(name) for name in value]
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 EVALUATORS = {

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import NamedTuple
 
+from bertcli.files.labelled.fields import FieldSpec, Parts, Row, as_it_is
 from bertcli.model import Model
-from bertcli.wings.evaluate.load.fields import FieldSpec, Parts, Row, as_it_is
 from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.options import RANKS, TASKS, Evaluate
 from bertcli.wings.evaluate.outcome import Outcome

@@ -7,19 +7,20 @@ from typing import Any
 import numpy as np
 
 from bertcli.errors import number_of, quoted
+from bertcli.files.labelled.fields import LABEL, NOTHING, TEXT, FieldSpec, read_texts
+from bertcli.files.labelled.rows import Flags
 from bertcli.files.texts import Item, Text
 from bertcli.model import Model
+from bertcli.statistics import metrics
+from bertcli.statistics.intervals import FigureFacts
+from bertcli.statistics.metrics import Figures, Numbers
 from bertcli.tasks.compute.fill_mask import own_masks
 from bertcli.tasks.parts.guesses import Guess, scored
 from bertcli.tasks.registry import MASKED_SAMPLE
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import Record, RecordTask
-from bertcli.wings.evaluate import metrics
-from bertcli.wings.evaluate.bootstrap import FigureFacts
 from bertcli.wings.evaluate.evaluators.evaluator import Evaluator, FigureSpec
-from bertcli.wings.evaluate.load.fields import LABEL, NOTHING, TEXT, FieldSpec, read_texts
-from bertcli.wings.evaluate.load.labelled import Flags, Labelled
-from bertcli.wings.evaluate.metrics import Figures, Numbers
+from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Names, Outcome, mean_facts, mean_figures, usable
 

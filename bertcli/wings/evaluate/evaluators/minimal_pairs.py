@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from bertcli.files.labelled.fields import NOTHING, FieldSpec, read_text
 from bertcli.model import Model
 from bertcli.tasks.registry import MASKED_SAMPLE, Needs
 from bertcli.tasks.running.batches import check_needs
 from bertcli.tasks.running.run import results
 from bertcli.wings.evaluate.evaluators.evaluator import Evaluator, FigureSpec
-from bertcli.wings.evaluate.load.fields import NOTHING, FieldSpec, read_text
 from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.minimal_pairs import PairsTask
 from bertcli.wings.evaluate.options import Evaluate

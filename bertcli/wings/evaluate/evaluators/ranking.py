@@ -8,18 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
+from bertcli.files.labelled.fields import NOTHING, FieldSpec, Parts, Row, read_number, read_text, read_texts
+from bertcli.files.labelled.rows import WAY_ON, Flags
 from bertcli.files.search import Best, open_vectors, similarities
 from bertcli.files.texts import Text, Texts
 from bertcli.model import Model
 from bertcli.report.progress import counted
+from bertcli.statistics import metrics
 from bertcli.tasks.parts.made_alike import check_made_alike
 from bertcli.tasks.registry import SENTENCE_SAMPLE
-from bertcli.wings.evaluate import metrics
 from bertcli.wings.evaluate.evaluators.evaluator import Evaluator, FigureSpec
 from bertcli.wings.evaluate.evaluators.similarity import OF_VECTORS, Vectors, as_stored, signs, storages, vectors_of
 from bertcli.wings.evaluate.load.beir import Corpus
-from bertcli.wings.evaluate.load.fields import NOTHING, FieldSpec, Parts, Row, read_number, read_text, read_texts
-from bertcli.wings.evaluate.load.labelled import WAY_ON, Flags, Labelled, Relevance, Scores, texts_of
+from bertcli.wings.evaluate.load.labelled import Labelled, Relevance, Scores, texts_of
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Outcome, VectorStorage, means_of
 

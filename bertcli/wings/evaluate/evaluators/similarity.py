@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, number_of, quoted
+from bertcli.files.labelled.fields import LABEL, SECOND, TEXT, FieldSpec, read_number, read_text
 from bertcli.files.search import similarities
 from bertcli.files.texts import Text
 from bertcli.files.write.vector_writer import quantize
 from bertcli.model import Model
 from bertcli.report.charts import Curve
+from bertcli.statistics import metrics
+from bertcli.statistics.intervals import FigureFacts
+from bertcli.statistics.metrics import Figures, Numbers
 from bertcli.tasks.registry import SENTENCE_SAMPLE
-from bertcli.wings.evaluate import metrics
-from bertcli.wings.evaluate.bootstrap import FigureFacts
 from bertcli.wings.evaluate.evaluators.evaluator import ACCURACY, Evaluator, FigureSpec
-from bertcli.wings.evaluate.load.fields import LABEL, SECOND, TEXT, FieldSpec, read_number, read_text
 from bertcli.wings.evaluate.load.labelled import Labelled, texts_of
-from bertcli.wings.evaluate.metrics import Figures, Numbers
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Arrays, Details, Names, Outcome, VectorStorage, means_of
 

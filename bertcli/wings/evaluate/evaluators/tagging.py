@@ -14,8 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.errors import BertcliError, quoted
+from bertcli.files.labelled.fields import NOTHING, TAGS, WORDS, FieldSpec, read_texts, tagged_words
+from bertcli.files.labelled.rows import Flags
 from bertcli.files.texts import Text
 from bertcli.model import Model
+from bertcli.statistics import metrics
+from bertcli.statistics.intervals import FigureFacts
+from bertcli.statistics.label_figures import without_rare_labels
+from bertcli.statistics.metrics import Figures, Numbers
 from bertcli.tasks.parts.label_schemes import (
     LIKE_A_TAG,
     NO_ENTITY,
@@ -27,16 +33,12 @@ from bertcli.tasks.parts.label_schemes import (
     entities,
     open_scheme,
 )
-from bertcli.wings.evaluate import metrics
-from bertcli.wings.evaluate.bootstrap import FigureFacts
-from bertcli.wings.evaluate.evaluators.classification import MACRO_F1, without_rare_labels
+from bertcli.tokens.word_places import WordPlaces
+from bertcli.wings.evaluate.evaluators.classification import MACRO_F1
 from bertcli.wings.evaluate.evaluators.evaluator import ACCURACY, F1, Evaluator, FigureSpec
-from bertcli.wings.evaluate.load.fields import NOTHING, FieldSpec, read_texts, tagged_words
-from bertcli.wings.evaluate.load.labelled import Flags, Labelled
-from bertcli.wings.evaluate.metrics import Figures, Numbers
+from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Details, Names, Outcome, usable
-from bertcli.wings.evaluate.word_places import WordPlaces
 
 logger = logging.getLogger("bertcli")
 # What is said of tags without prefixes: neighbors of one name are one entity.
@@ -315,9 +317,9 @@ EVALUATORS = {
     "tag": Evaluator(
         unit="sentences",
         fields=(
-            FieldSpec(("tokens", "words"), read_texts),
+            WORDS,
             NOTHING,
-            FieldSpec(("tags", "ner_tags", "labels"), read_tags),
+            FieldSpec(TAGS, read_tags),
         ),
         figures=FIGURES,
         evaluate=evaluate,

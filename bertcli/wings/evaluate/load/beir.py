@@ -4,12 +4,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from bertcli.errors import BertcliError, quoted
+from bertcli.files.labelled.fields import read_number
+from bertcli.files.labelled.rows import LabelledText, LeftOut
 from bertcli.files.read.inputs import rows_in
 from bertcli.files.read.line_reader import LineFile
 from bertcli.files.read.rows import Field, RowColumns
 from bertcli.files.texts import Text
-from bertcli.wings.evaluate.load.fields import read_number
-from bertcli.wings.evaluate.load.labelled import LabelledText, LeftOut, Relevance
+from bertcli.wings.evaluate.load.labelled import Relevance
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Outcome
 

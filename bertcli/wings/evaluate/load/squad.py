@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bertcli.errors import BertcliError, quoted
+from bertcli.files.labelled.fields import Fields
+from bertcli.files.labelled.rows import LabelledText, LeftOut
+from bertcli.files.labelled.tables import read_row
 from bertcli.files.texts import Text
 from bertcli.wings.evaluate.evaluators.evaluator import evaluator
-from bertcli.wings.evaluate.load.fields import Fields
-from bertcli.wings.evaluate.load.labelled import LabelledText, LeftOut
-from bertcli.wings.evaluate.load.tables import read_row
 from bertcli.wings.evaluate.options import Evaluate
 
 PARAGRAPH = "context"  # the field whose value the questions of one paragraph share

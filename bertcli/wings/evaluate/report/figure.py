@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from bertcli.report.charts import Curve, confusion_map
 from bertcli.report.figures import Interval, Panel, curve, heat_map, intervals
-from bertcli.wings.evaluate.bootstrap import Record
+from bertcli.statistics.intervals import Record
 from bertcli.wings.evaluate.report.of_models import figures_of, with_short_names
 
 NONE = Interval(None, None, None)

@@ -1,7 +1,7 @@
 """What tables, page and figure take from the record of an evaluation: the figures of a model, and short names."""
 
 from bertcli.report.model_names import told_apart
-from bertcli.wings.evaluate.bootstrap import Record
+from bertcli.statistics.intervals import Record
 
 
 def figures_of(model: Record) -> dict[str | None, Record]:

@@ -10,8 +10,8 @@ from bertcli.report.charts import Curve, charted, confused, strip
 from bertcli.report.page import Markup, element, page, side_by_side, table
 from bertcli.report.tables import Row
 from bertcli.report.terminal import Column
+from bertcli.statistics.intervals import Record, interval, value
 from bertcli.wings.evaluate import provenance
-from bertcli.wings.evaluate.bootstrap import Record
 from bertcli.wings.evaluate.comparison import p_of
 from bertcli.wings.evaluate.evaluation import Evaluation
 from bertcli.wings.evaluate.figures import explanation
@@ -22,12 +22,10 @@ from bertcli.wings.evaluate.report.tables import (
     OF_LABELS,
     below,
     figure_with_interval,
-    interval,
     label_rows_have_intervals,
     rows_of_differences,
     rows_of_labels,
     tabled,
-    value,
     what_is_missing,
 )
 

@@ -6,8 +6,8 @@ from typing import Any
 from bertcli.report.documents import Document
 from bertcli.report.tables import Row, Table
 from bertcli.report.terminal import Column
+from bertcli.statistics.intervals import Record, interval, value
 from bertcli.wings.evaluate import provenance
-from bertcli.wings.evaluate.bootstrap import Record
 from bertcli.wings.evaluate.comparison import p_of, sentence
 from bertcli.wings.evaluate.evaluation import Evaluation
 from bertcli.wings.evaluate.evaluators.bertscore import SCALES
@@ -23,18 +23,6 @@ MANY = 2  # more models, or ways to store vectors, stand below one another, each
 
 
 # --------------------------------------------------------------------------------------------------------------- cells
-
-
-def value(figure: Record, form: str = ".4f") -> str:
-    """A figure's value as text."""
-    return "–" if figure["value"] is None else f"{figure['value']:{form}}"
-
-
-def interval(figure: Record, form: str = ".4f") -> str:
-    """Its 95 % interval; "none" where it has none."""
-    if figure["value"] is None:
-        return ""
-    return "none" if figure["low"] is None else f"[{figure['low']:{form}}, {figure['high']:{form}}]"
 
 
 def tabled(columns: Sequence[Column], rows: Sequence[Row]) -> Cells:

@@ -15,8 +15,8 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.encode import EncodeTask, plan_dense
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.running.run import results
+from bertcli.tokens.word_places import WordPlaces
 from bertcli.tracing.dispatch import Array
-from bertcli.wings.evaluate.word_places import WordPlaces
 from bertcli.wings.interpret.specs.probe import ProbeOptions
 
 # Modes whose vectors are concatenated; () for words, whose pieces are averaged.

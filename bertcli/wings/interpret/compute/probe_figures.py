@@ -1,4 +1,4 @@
-"""Figures of a layer's probes: means over the folds, with the 95 % intervals of `evaluate` (bootstrap.py).
+"""Figures of a layer's probes: means over the folds, with the 95 % intervals of `evaluate` (statistics/).
 
 Texts, or with clusters these as a whole, are resampled among the predictions of all folds; words by their sentences.
 """
@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.wings.evaluate.bootstrap import Figure, FigureFacts, Resampling, estimate
-from bertcli.wings.evaluate.evaluators.classification import sums_of, without_rare_labels
-from bertcli.wings.evaluate.logistic import Fit
-from bertcli.wings.evaluate.metrics import Figures, Numbers, Whole, mean
+from bertcli.statistics.intervals import Figure, FigureFacts, Resampling, estimate
+from bertcli.statistics.label_figures import sums_of, without_rare_labels
+from bertcli.statistics.metrics import Figures, Numbers, Whole, mean
+from bertcli.wings.interpret.compute.logistic import Fit
 
 
 def over_folds(

@@ -1,6 +1,6 @@
 """Cross-validation of probes: folds of the items, C chosen on one fold, each fold predicted by the others.
 
-The logistic regression itself is in evaluate/logistic.py; what is made of the folds' values in probe_figures.py.
+The logistic regression itself is in logistic.py; what is made of the folds' values in probe_figures.py.
 """
 
 from collections import Counter
@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.engine.threads import each
+from bertcli.statistics.label_figures import LIKELY, multi_label_figures, single_label_figures
+from bertcli.statistics.metrics import Numbers, Whole, log_loss, one_hot
 from bertcli.tracing.dispatch import Array
-from bertcli.wings.evaluate.evaluators.classification import LIKELY, multi_label_figures, single_label_figures
-from bertcli.wings.evaluate.logistic import ROUGH, STRENGTHS, TOLERANCE, Features, Fit
-from bertcli.wings.evaluate.metrics import Numbers, Whole, log_loss, one_hot
 from bertcli.wings.interpret.compute.layer_states import LabelledStates
+from bertcli.wings.interpret.compute.logistic import ROUGH, STRENGTHS, TOLERANCE, Features, Fit
 from bertcli.wings.interpret.compute.probe_figures import LayerFigures, over_folds
 from bertcli.wings.interpret.compute.probe_labels import check_clusters, check_counts, is_multi_label
 from bertcli.wings.interpret.specs.probe import ProbeOptions

@@ -19,12 +19,11 @@ from bertcli.report.charts import Curve, by_layer, confusion_map
 from bertcli.report.documents import Document, View
 from bertcli.report.figures import Panel, WithFigure, curve, heat_map
 from bertcli.report.terminal import Column
+from bertcli.statistics.intervals import Figure, interval, value
 from bertcli.tasks.compute.encode import EncodeTask
 from bertcli.tracing.dispatch import Array
-from bertcli.wings.evaluate.bootstrap import Figure
-from bertcli.wings.evaluate.logistic import ROUGH, TOLERANCE
-from bertcli.wings.evaluate.report.tables import interval, value
 from bertcli.wings.interpret.compute.layer_states import Pooling
+from bertcli.wings.interpret.compute.logistic import ROUGH, TOLERANCE
 from bertcli.wings.interpret.compute.probe_figures import LayerFigures
 from bertcli.wings.interpret.compute.probe_folds import DRAWS, CrossValidation
 from bertcli.wings.interpret.specs.probe import check_name

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ending_of
 from bertcli.files.texts import Pairs
-from bertcli.tasks.options import ReadOptions, for_python, option
+from bertcli.tasks.options import ReadOptions, delimiter_option, for_python, no_header_option, option
 from bertcli.wings.interpret.registry import ViewSpec
 
 ProbePooling = Literal["auto", "mean", "cls", "max", "lasttoken"]
@@ -83,6 +83,26 @@ class ProbeOptions(ReadOptions):
             )
         if self.save is not None:
             check_name(self.save)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelledTextOptions:
+    """The texts, and what is true of them."""
+
+    input: str | None = option(
+        None, "FILE", "Labelled texts: .csv, .tsv, .jsonl or .parquet; with --words .jsonl, or CoNLL's columns.",
+        "-i", "--input", panel="Input",
+    )  # fmt: skip
+    column: str | None = option(
+        None, "NAME", "The field, or the number of the column, of texts or words.", panel="Input"
+    )
+    pair_column: str | None = option(None, "NAME", "The field of second texts.", panel="Input")
+    label_column: str | None = option(None, "NAME", "The field, or the column, of labels or tags.", panel="Input")
+    cluster: str | None = option(
+        None, "NAME", "Keep texts with the same value in this field in one fold, and resample them together.",
+    )  # fmt: skip
+    no_header: bool = no_header_option(panel="Input")
+    delimiter: str | None = delimiter_option(panel="Input")
 
 
 def check_name(file: str) -> None:

@@ -1,21 +1,22 @@
 """Read a table of labelled texts (.csv, .jsonl, .parquet …): find its task by its fields, and read each row.
 
-An evaluator says which fields its rows have. Files without named fields are read in conll.py, squad.py and beir.py.
+The tasks that are asked for say which fields their rows have. CoNLL's columns, which have no names, are in conll.py.
 """
 
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, quoted
-from bertcli.files.read.inputs import are_separated, rows_in
+from bertcli.files.formats import ending_of
+from bertcli.files.labelled.fields import Fields, Row, RowsOfTask, TableOptions, number_or_nan, read_text
+from bertcli.files.labelled.rows import LabelledText
+from bertcli.files.read.inputs import are_separated, rows_in, takes_columns
+from bertcli.files.read.line_reader import LineFile
 from bertcli.files.read.rows import RowColumns, header_hint, unusable
 from bertcli.files.texts import Text
-from bertcli.wings.evaluate.evaluators.evaluator import Evaluator, evaluator, evaluators
-from bertcli.wings.evaluate.load.fields import Fields, Row, number_or_nan, read_text, read_texts
-from bertcli.wings.evaluate.load.labelled import LabelledText
-from bertcli.wings.evaluate.options import Evaluate
 
 # A mask token as vocabularies write it. Reviews have the word "mask", and other words with these letters.
 MASK = re.compile(r"\[MASK\]|<mask>|<\|mask\|>|\[mask\]")
@@ -38,15 +39,38 @@ class ReadTable(NamedTuple):
     note: str = ""
 
 
-def read_table(file: str, options: Evaluate, any_tag: bool) -> ReadTable:
-    """Read a table, and find its task. Errors: BertcliError where its fields are those of no task."""
+def is_table(file: str, options: TableOptions) -> bool:
+    """True for a file with named fields; with --task tag, a .tsv file has CoNLL's columns."""
+    return takes_columns([file]) and not (options.task == "tag" and ending_of(file) == ".tsv")
+
+
+def check_columns(file: str, options: TableOptions) -> None:
+    """Errors: BertcliError for options about the columns of a .csv or .tsv file where the data are no such table."""
+    given = [name for name in ("no_header", "delimiter") if getattr(options, name) not in (None, False)]
+    is_folder = os.path.isdir(file)
+    if given and (is_folder or not are_separated([file]) or not is_table(file, options)):
+        option = given[0].replace("_", "-")
+        raise BertcliError(f"--{option} is for the columns of a .csv or .tsv file, and {file} has none: leave it out.")
+
+
+def check_regular(file: str) -> None:
+    """Errors: BertcliError for a pipe, which can be read once."""
+    if not LineFile(file).regular:
+        raise BertcliError(f"{file} is not a regular file, and data are read more than once: save them to a file.")
+
+
+def read_table(file: str, options: TableOptions, tasks: Mapping[str, RowsOfTask]) -> ReadTable:
+    """Read a table, and find which of these tasks it is for.
+
+    Errors: BertcliError where its fields are those of no task.
+    """
     columns = RowColumns(whole=True, header=not options.no_header, delimiter=options.delimiter)
     rows = [*rows_in([file], columns, keep_going=True)]
     good = [row.label for row in rows if not row.error]
     if not good:
         return ReadTable(options.task or "score", "it is empty", [LabelledText(row) for row in rows])
     known = good[0]
-    task, fields = _task_and_fields(file, [*known], options, columns)
+    task, fields = _task_and_fields(file, [*known], options, columns, tasks)
     for option, name in (("by", options.by), ("cluster", options.cluster)):
         if name not in (None, *known):
             raise _unknown(file, name, option, known)
@@ -60,9 +84,8 @@ def read_table(file: str, options: Evaluate, any_tag: bool) -> ReadTable:
     if options.no_header and options.label_column is None and len(known) > 1:
         why = f"no --label-column names one of its {len(known)} columns"
     fields = fields._replace(group=options.by, cluster=options.cluster)
-    of_task = _of_any_tag(evaluator(task)) if any_tag else evaluator(task)
     others = (options.candidate_column or [])[1:]
-    labelled = [LabelledText(row) if row.error else read_row(row, of_task, fields, others) for row in rows]
+    labelled = [LabelledText(row) if row.error else read_row(row, tasks[task], fields, others) for row in rows]
     note = "" if options.cluster else looks_clustered(good, fields)
     return ReadTable(task, why, labelled, note)
 
@@ -90,7 +113,7 @@ def _unknown(file: str, name: str | None, option: str, known: Iterable[str]) -> 
     )
 
 
-def read_row(row: Text, of_task: Evaluator, fields: Fields, others: Sequence[str] = ()) -> LabelledText:
+def read_row(row: Text, of_task: RowsOfTask, fields: Fields, others: Sequence[str] = ()) -> LabelledText:
     """A row from its fields; its text has an error where they do not have such values.
 
     others: fields of further candidates (bertscore).
@@ -113,7 +136,9 @@ def read_row(row: Text, of_task: Evaluator, fields: Fields, others: Sequence[str
     return LabelledText(Text(text, pair, location, None, label), group, cluster)
 
 
-def _task_and_fields(file: str, names: Sequence[str], options: Evaluate, columns: RowColumns) -> tuple[str, Fields]:
+def _task_and_fields(
+    file: str, names: Sequence[str], options: TableOptions, columns: RowColumns, known: Mapping[str, RowsOfTask]
+) -> tuple[str, Fields]:
     """The task, and the fields of its rows: the first whose fields are all there, those that were named in theirs."""
     # As in all commands, the text is in the first column of a file without a header, unless another one is named.
     first = "1" if options.no_header and options.column is None else options.column
@@ -123,7 +148,6 @@ def _task_and_fields(file: str, names: Sequence[str], options: Evaluate, columns
     for option, name in (*(("candidate-column", name) for name in candidates), *named):
         if name not in (None, *names):
             raise _unknown(file, name, option, names)
-    known = evaluators()
     placed = sorted((of_task.place, task) for task, of_task in known.items() if of_task.place is not None)
     for task in [options.task] if options.task else [task for _, task in placed]:
         specs = known[task].fields
@@ -153,18 +177,6 @@ def _task_and_fields(file: str, names: Sequence[str], options: Evaluate, columns
         f"--pair-column and --label-column{'' if options.task else ', and the task with --task'}."
         f"{header_hint(names, columns) if are_separated([file]) else ''}"
     )
-
-
-def _of_any_tag(tagging: Evaluator) -> Evaluator:
-    """Let the tags of words be anything, numbers too."""
-    words, nothing, tags = tagging.fields
-    return tagging._replace(fields=(words, nothing, tags._replace(read=_read_names)))
-
-
-def _read_names(value: Any) -> list[str]:
-    if isinstance(value, list):
-        value = [str(name) if isinstance(name, int) else name for name in value]
-    return read_texts(value)
 
 
 def _task_by_values(name: str, values: Sequence[Any]) -> str:

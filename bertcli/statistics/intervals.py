@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertcli.wings.evaluate.metrics import Figures, Numbers, Whole
+from bertcli.statistics.metrics import Figures, Numbers, Whole
 
 Record = dict[str, Any]
 DRAWS, SEED = 1000, 0
@@ -250,3 +250,18 @@ def _student(freedom: float) -> float:
     second = (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96
     third = (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384
     return Z + first / freedom + second / freedom**2 + third / freedom**3
+
+
+# ------------------------------------------------------------------------------------------------------------- in words
+
+
+def value(figure: Record, form: str = ".4f") -> str:
+    """A figure's value as text."""
+    return "–" if figure["value"] is None else f"{figure['value']:{form}}"
+
+
+def interval(figure: Record, form: str = ".4f") -> str:
+    """Its 95 % interval; "none" where it has none."""
+    if figure["value"] is None:
+        return ""
+    return "none" if figure["low"] is None else f"[{figure['low']:{form}}, {figure['high']:{form}}]"

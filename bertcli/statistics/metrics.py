@@ -1,6 +1,6 @@
 """The figures by hand: each a function of arrays, and of counts [draw, item] of how often an item is in each draw.
 
-One draw with every item once gives the figure; draws with replacement give its interval (bootstrap.py). So each figure
+One draw with every item once gives the figure; draws with replacement give its interval (intervals.py). So each figure
 is written once, and what is resampled is what is reported. Results are [draw]; NaN where a figure is not defined.
 """
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from reference.probe_cases import features
 
-from bertcli.wings.evaluate import logistic
-from bertcli.wings.evaluate.logistic import STRENGTHS, Fit, fits
+from bertcli.wings.interpret.compute import logistic
+from bertcli.wings.interpret.compute.logistic import STRENGTHS, Fit, fits
 
 RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "probe.json").read_text(encoding="utf-8"))["logistic"]
 

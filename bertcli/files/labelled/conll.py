@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import chain
 
 from bertcli.errors import BertcliError, quoted
+from bertcli.files.labelled.fields import TableOptions
+from bertcli.files.labelled.rows import LabelledText, LeftOut, TaggedWords
 from bertcli.files.read.line_reader import Line, LineFile
 from bertcli.files.texts import Text
-from bertcli.tasks.parts.label_schemes import LIKE_A_TAG, OUTSIDE
-from bertcli.wings.evaluate.load.labelled import LabelledText, LeftOut, TaggedWords
-from bertcli.wings.evaluate.options import Evaluate
 
 DOCUMENT = "-DOCSTART-"  # the first word of the line before a document
 CLUSTER = "document"  # what --cluster calls the documents of such a file
@@ -17,7 +16,7 @@ END_OF_FILE = Line("", "", "")
 COLUMN_ENDS = re.compile(r"[ \t]+")
 
 
-def read_columns(file: str, left_out: LeftOut, options: Evaluate, any_tag: bool) -> Iterator[LabelledText]:
+def read_columns(file: str, left_out: LeftOut, options: TableOptions, any_tag: bool) -> Iterator[LabelledText]:
     """The sentences of a file; the tag is in the last column. Their clusters are documents, if it has -DOCSTART- lines.
 
     Other columns are named by their numbers, from 1. In CoNLL-U words are in the second and tags in the fourth, and a
@@ -54,12 +53,35 @@ def read_columns(file: str, left_out: LeftOut, options: Evaluate, any_tag: bool)
             bad = bad or f"{line.location}: {quoted(line.text)} has no word and a tag such as O or B-PER."
 
 
+def tagged_sentences(
+    file: str, options: TableOptions, left_out: LeftOut, any_tag: bool = False
+) -> tuple[list[LabelledText], str]:
+    """The sentences of a file, and a note where several are of one document; any_tag: tags may be anything.
+
+    Errors: BertcliError for a cluster that the file does not have.
+    """
+    rows = [*read_columns(file, left_out, options, any_tag)]
+    several = len({row.cluster for row in rows}) > 1
+    note = ""
+    if options.cluster is None and several:
+        note = (
+            f"sentences of one document may be alike: add --cluster {CLUSTER}, since intervals take sentences as "
+            "independent."
+        )
+    elif options.cluster is not None and (options.cluster != CLUSTER or not several):
+        raise BertcliError(
+            f"{file} has no field {quoted(options.cluster)} (--cluster): with -DOCSTART- lines there is "
+            f"--cluster {CLUSTER}."
+        )
+    return rows, note
+
+
 def cells_of(line: str) -> list[str]:
     """The columns of a line: spaces and tabs part them. A no-break space is part of a word, as in "10 000"."""
     return [cell for cell in COLUMN_ENDS.split(line) if cell]
 
 
-def _column(file: str, name: str, options: Evaluate, usual: int) -> int:
+def _column(file: str, name: str, options: TableOptions, usual: int) -> int:
     """The number of the column in the options, from 1, or the usual one."""
     given = getattr(options, name)
     if given is None:
@@ -68,16 +90,3 @@ def _column(file: str, name: str, options: Evaluate, usual: int) -> int:
         option = name.replace("_", "-")
         raise BertcliError(f"{file} has columns without names: give the number of one, from 1 (--{option}).")
     return int(given)
-
-
-def looks_tagged(file: str) -> bool:
-    """True if the first lines of a file have a tag in their last column."""
-    has_words = False
-    for line in islice(LineFile(file), 20):
-        cells = cells_of(line.text)
-        if not cells or cells[0] == DOCUMENT:
-            continue
-        has_words = True
-        if len(cells) == 1 or not (cells[-1] == OUTSIDE or LIKE_A_TAG.fullmatch(cells[-1])):
-            return False
-    return has_words

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bertcli.statistics.metrics import Numbers, Whole, one_hot
 from bertcli.tasks.parts.scores import sigmoid, softmax
 from bertcli.tracing.dispatch import Array
-from bertcli.wings.evaluate.metrics import Numbers, Whole, one_hot
 
 STRENGTHS = tuple(10.0**power for power in range(-4, 2))  # C, from strong to weak regularization
 TOLERANCE = 1e-7  # a fit has converged where no component of the gradient is larger

@@ -1,15 +1,16 @@
 """The fields of a table's rows: the names that each may have, and what it may hold, else ValueError.
 
-tables.py reads tables with them; each evaluator says which fields its rows have.
+tables.py reads tables with them; a task says which fields its rows have (`RowsOfTask`).
 """
 
+import json
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from bertcli.errors import quoted
+from bertcli.files.labelled.rows import TaggedWords
 from bertcli.files.texts import is_unicode
-from bertcli.wings.evaluate.load.labelled import TaggedWords
 
 # ------------------------------------------------------------------------------- what a field may hold
 
@@ -29,6 +30,13 @@ def read_texts(value: Any) -> list[str]:
     if not isinstance(values, list):
         raise ValueError(f"{quoted(value)} is neither a text nor a list of texts.")
     return [read_text(each) for each in values]
+
+
+def read_label(value: Any) -> str | list[str]:
+    """The name or number of a label, or a list of such."""
+    if isinstance(value, list):
+        return [name if isinstance(name, str) else json.dumps(name) for name in value]
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def read_number(value: Any) -> float:
@@ -108,3 +116,56 @@ TEXT = FieldSpec(("text", "sentence", "sentence1", "text1", "premise", "question
 SECOND = FieldSpec(("text_pair", "sentence2", "text2", "hypothesis", "question2", "answer"), read_text)
 LABEL = ("label", "labels", "score", "similarity_score", "similarity", "class")
 NOTHING = FieldSpec((), read_text, optional=True)
+WORDS = FieldSpec(("tokens", "words"), read_texts)
+TAGS = ("tags", "ner_tags", "labels")
+
+
+class RowsOfTask(Protocol):
+    """What a task says of the rows of a table.
+
+    fields: of a text, of a second text, and of a label. parts: makes these three of a row. place: where its fields are
+    tried, if the task is not named; None: nowhere. of_any_names: its fields may have any names.
+    """
+
+    @property
+    def fields(self) -> tuple[FieldSpec, FieldSpec, FieldSpec]: ...
+
+    @property
+    def parts(self) -> Callable[[Row], Parts]: ...
+
+    @property
+    def place(self) -> int | None: ...
+
+    @property
+    def of_any_names(self) -> bool: ...
+
+
+class TableOptions(Protocol):
+    """What a request says of a table: its task, and the names of its fields; None where they are told from it."""
+
+    @property
+    def task(self) -> str | None: ...
+
+    @property
+    def column(self) -> str | None: ...
+
+    @property
+    def pair_column(self) -> str | None: ...
+
+    @property
+    def label_column(self) -> str | None: ...
+
+    @property
+    def candidate_column(self) -> Sequence[str] | None: ...
+
+    @property
+    def by(self) -> str | None: ...
+
+    @property
+    def cluster(self) -> str | None: ...
+
+    @property
+    def no_header(self) -> bool: ...
+
+    @property
+    def delimiter(self) -> str | None: ...
