@@ -10,15 +10,16 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from bertcli.cli.options import InputOptions, TextsWithIds, argument, name_of, refuse, wrong
+from bertcli.cli.options import InputOptions, argument, name_of, refuse, wrong
 from bertcli.cli.output import OutputOptions, check_not_read
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
-    from bertcli.files.read.rows import RowColumns
+    from bertcli.files.read.rows import Field, RowColumns
     from bertcli.files.texts import Texts
 
 logger = logging.getLogger("bertcli")
+ALL = "all"  # of --keep
 MANY_WORDS = 4  # arguments of one word from which they are rather a text without quotes
 
 
@@ -38,19 +39,23 @@ class TextsAlone(InputOptions):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class TextsWithoutIds(InputOptions):
+    """The input options of `fill-mask`, whose rows have ids of the vocabulary."""
+
+    not_offered: ClassVar[tuple[str, ...]] = (*TextsAlone.not_offered, "id_column", "keep")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class FewTexts(InputOptions):
     """The input options of a command that looks at few texts: rows have a header; a second text is text_pair."""
 
-    not_offered: ClassVar[tuple[str, ...]] = ("pair_column", "no_header", "delimiter")
+    not_offered: ClassVar[tuple[str, ...]] = (
+        "pair_column", "no_header", "delimiter", "limit", "id_column", "keep",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TextsAloneWithIds(TextsWithIds, TextsAlone):
-    """The input options of `encode`."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TextsOrChoices(TextsWithIds):
+class TextsOrChoices(InputOptions):
     """The input options of `classify`."""
 
     choices: bool = option(
@@ -129,7 +134,11 @@ def read_texts(
     from bertcli.files.read.inputs import rows_in
     from bertcli.files.texts import STANDARD_INPUT
 
-    texts = rows_in(files or [STANDARD_INPUT], columns_of(options), keep_going, names_columns(options), way_on)
+    columns = columns_of(options)
+    if columns.keep_all:
+        columns = columns._replace(keep=all_other_fields(files, columns))
+    named = files or [STANDARD_INPUT]
+    texts = rows_in(named, columns, keep_going, names_columns(options), way_on, options.limit)
     check_not_read(output.output, texts.files or ())
     return texts
 
@@ -159,12 +168,31 @@ def columns_of(options: InputOptions) -> "RowColumns":
         header=not options.no_header,
         delimiter=options.delimiter,
         headerless="no_header" not in getattr(options, "not_offered", ()),
+        keep=tuple(Field(name, "--keep", "anything") for name in options.keep or ()),
+        keep_all=options.keep == [ALL],
     )
+
+
+def all_other_fields(files: list[str], columns: "RowColumns") -> "tuple[Field, ...]":
+    """The fields of the first row of each file that are not read anyway. Wrong usage is a typer.BadParameter."""
+    from bertcli.files.read.inputs import matching_files, rows_in
+    from bertcli.files.read.rows import Field
+    from bertcli.files.texts import STANDARD_INPUT
+
+    if not files or STANDARD_INPUT in files:
+        raise wrong("--keep", "a pipe is read only once: name the fields to keep, or give a file (--input).")
+    whole = columns._replace(text=None, pair=None, id=None, keep=(), whole=True)
+    names: dict[str, None] = {}
+    for file in (name for named in files for name in matching_files(named)):
+        first = next(iter(rows_in([file], whole, keep_going=True)), None) if os.path.isfile(file) else None
+        names |= dict.fromkeys(first.label or () if first else ())
+    read = {field.name for field in columns.fields}
+    return tuple(Field(name, "--keep", "anything") for name in names if name not in read)
 
 
 def names_columns(options: InputOptions) -> bool:
     """True if an option is about columns, so that a pipe has rows of them."""
-    named = (options.column, options.pair_column, options.id_column, options.delimiter)
+    named = (options.column, options.pair_column, options.id_column, options.keep, options.delimiter)
     return options.no_header or any(name is not None for name in named)
 
 
@@ -194,6 +222,7 @@ def check_columns(options: InputOptions) -> None:
         names["column"]: options.column,
         names["pair_column"]: options.pair_column,
         "--id-column": options.id_column,
+        "--keep": options.keep,
     }
     given = [name for name, column in columns.items() if column is not None]
     if given:
@@ -214,7 +243,7 @@ def arguments_as_texts(options: InputOptions, called: str, way_on: str) -> "Text
     """The arguments as texts, with a note where one looks like a file that was meant to be read."""
     from bertcli.files.texts import STANDARD_INPUT, from_arguments
 
-    texts = options.texts or []
+    texts = (options.texts or [])[: options.limit]
     for text in filter(os.path.isfile, (*texts, options.text_pair or "")):
         logger.info("%r is taken as a text; to read the file of that name: -i %s", text, text)
     if len(texts) >= MANY_WORDS and called == "text" and not any(" " in text for text in texts):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import typer
 
 from bertcli import extensions
-from bertcli.tasks.options import declared, delimiter_option, is_offered, no_header_option, option
+from bertcli.tasks.options import declared, delimiter_option, is_offered, no_header_option, option, separated
 from bertcli.tasks.registry import MASKED_SAMPLE as MASKED_SAMPLE
 from bertcli.tasks.registry import SENTENCE_SAMPLE as SENTENCE_SAMPLE
 from bertcli.tasks.registry import SENTIMENT_SAMPLE as SENTIMENT_SAMPLE
@@ -169,14 +169,11 @@ class InputOptions:
     pair_column: str | None = option(None, "NAME", "The field that holds the second text.")
     no_header: bool = no_header_option()
     delimiter: str | None = delimiter_option()
-    id_column: str | None = field(default=None, init=False)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TextsWithIds(InputOptions):
-    """Texts, each with an id of its own."""
-
+    limit: int | None = option(None, "N", "Read the first N texts alone.", least=1)
     id_column: str | None = option(None, "NAME", "The field that identifies a text; it is copied to the output.")
+    keep: list[str] | None = option(
+        None, "A,B", "Copy these fields of the input to the output, too; all: every field.", read=separated
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

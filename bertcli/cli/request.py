@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from bertcli.cli.classifier import ClassifiedModelOptions
 from bertcli.cli.inputs import (
+    ALL,
     Documents,
     QueryRows,
     Questions,
     SingleTexts,
     TextsAlone,
-    TextsAloneWithIds,
     TextsOrChoices,
+    TextsWithoutIds,
     files_of,
     read_texts,
 )
@@ -68,13 +69,13 @@ def complete(spec: TaskSpec, given: Given, endings: tuple[str, ...]) -> Request:
 
     endings: of the files that can hold the results. Wrong usage is a typer.BadParameter.
     """
-    reading = READINGS[spec.reads]
+    reading = reading_of(spec)
     options, output = reading.options(given), given.output.output
     needs = spec.needs(options)
     if needs.sample is None and given.model.model is None:
         what = f"there is no bundled model for {needs.task}; give one that fits, such as {needs.fitting}."
         raise wrong("--model", what)
-    texts = reading.open(given)
+    texts = without_clashes(reading.open(given), given, spec, options)
     if spec.table(options).rewritten is not None and is_folder(output):
         check_folder(output, given.texts.input or [], given.long.resume)
     elif output is not None:
@@ -86,6 +87,22 @@ def complete(spec: TaskSpec, given: Given, endings: tuple[str, ...]) -> Request:
     prompt_name = getattr(options, "prompt_name", None)
     open_named = partial(open_model, given.model, needs.sample or MASKED_SAMPLE, given.engine, prompt_name)
     return Request(spec, replace(options, workers=options.workers or "auto"), texts, open_named)
+
+
+def without_clashes(texts: "Texts", given: Given, spec: TaskSpec, options: Any) -> "Texts":
+    """Keep no field of the input whose name results have for another. Wrong usage is a typer.BadParameter."""
+    if not texts.kept:
+        return texts
+    own = {name.rstrip("?") for name in spec.record(options)}
+    own |= {"error", *spec.table(options).in_files.file_columns(own_ids=True)}
+    if given.texts.id_column is None and not spec.gives_vectors:
+        own.discard("id")
+    clashing = [name for name in texts.kept if name in own]
+    if clashing and given.texts.keep != [ALL]:
+        raise wrong("--keep", f"the results have a field {clashing[0]!r} of their own: rename that of the input.")
+    for name in clashing:
+        logger.info("the field %r is not kept: the results have one of that name.", name)
+    return replace(texts, kept=tuple(name for name in texts.kept if name not in own))
 
 
 def check_resumable(given: Given, texts: "Texts", endings: tuple[str, ...]) -> None:
@@ -136,7 +153,7 @@ def with_choices(given: Given) -> Any:
 def as_vectors(given: Given) -> Any:
     """The options of `encode`; refuse what the file cannot hold. Wrong usage is a typer.BadParameter."""
     options, output = given.options, given.output
-    output.check_holds(options, given.texts.id_column)
+    output.check_holds(options, given.texts)
     # A table of sparse vectors has word pieces.
     return replace(options, words=True) if options.sparse and output.shows_table else options
 
@@ -176,6 +193,9 @@ def as_documents(given: Given) -> "Texts":
             pair_column=document,
             no_header=options.no_header,
             delimiter=options.delimiter,
+            limit=options.limit,
+            id_column=options.id_column,
+            keep=options.keep,
         )
         return read_texts(rows, output, keep_going, called="row", way_on=WAY_ON)
     if not options.texts:
@@ -187,6 +207,9 @@ def as_documents(given: Given) -> "Texts":
         column=options.column,
         no_header=options.no_header,
         delimiter=options.delimiter,
+        limit=options.limit,
+        id_column=options.id_column,
+        keep=options.keep,
     )
     source = read_texts(single, output, keep_going, called="document", way_on=WAY_ON)
     from bertcli.tasks.compute.rank import with_query
@@ -209,15 +232,22 @@ class Reading(NamedTuple):
     output: type[OutputOptions] = OutputOptions
 
 
+# A task that gives vectors has other outputs.
+OF_VECTORS = Reading(TextsAlone, options=as_vectors, output=VectorOutput)
 READINGS: dict[InputKind, Reading] = {
     TEXTS: Reading(InputOptions),
-    TEXTS_WITH_IDS: Reading(TextsAloneWithIds, options=as_vectors, output=VectorOutput),
-    PAIRS_IN_ROWS: Reading(TextsAlone),
+    TEXTS_WITH_IDS: Reading(TextsAlone),
+    PAIRS_IN_ROWS: Reading(TextsWithoutIds),
     TEXTS_OR_CHOICES: Reading(TextsOrChoices, before_choices, with_choices, model=ClassifiedModelOptions),
     SINGLE_TEXTS: Reading(SingleTexts),
     QUESTIONS: Reading(Questions, as_questions),
     DOCUMENTS: Reading(Documents, as_documents),
 }
+
+
+def reading_of(spec: TaskSpec) -> Reading:
+    """How the command of a task reads."""
+    return OF_VECTORS if spec.gives_vectors else READINGS[spec.reads]
 
 
 # ------------------------------------------------------------------------------------------------------------- model

@@ -50,7 +50,7 @@ class TaskResults:
                     return
             from bertcli.files.write.record_writer import record_form
 
-            form = record_form(output.output, table, self._own_ids, keep_going)
+            form = record_form(output.output, table, self._own_ids, keep_going, self._kept(table))
             progress = self._into_file(form, lambda block: (block.records(),))
         self._raise_if_failed(progress)
 
@@ -70,6 +70,11 @@ class TaskResults:
     @property
     def _own_ids(self) -> bool:
         return self.given.texts.id_column is not None
+
+    def _kept(self, table: "Table") -> list[str]:
+        """The fields of the input's rows that are columns of a table: an id that it has no column for, and --keep."""
+        has_no_id = self._own_ids and "id" not in table.in_files.keys
+        return [*(["id"] if has_no_id else []), *self.request.texts.kept]
 
     def _at_the_end(self, table: "Table") -> "Progress":
         """Write records to standard output, or a page, which is complete at the end."""
@@ -91,7 +96,9 @@ class TaskResults:
             if output.output is None:
                 from bertcli.files.write.print_records import print_records
 
-                print_records(every, output.printed, table, self._own_ids, self.request.options.keep_going)
+                print_records(
+                    every, output.printed, table, self._own_ids, self.request.options.keep_going, self._kept(table)
+                )
             else:
                 from bertcli.files.write.save import save
 

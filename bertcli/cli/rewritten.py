@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 
 from bertcli.cli.inputs import columns_of, files_of, names_columns
+from bertcli.cli.options import wrong
 from bertcli.cli.output import is_folder
 from bertcli.cli.request import Given
 from bertcli.errors import BertcliError, number_of
@@ -27,8 +28,14 @@ logger = logging.getLogger("bertcli")
 
 
 def form_of(given: Given, texts: Texts, table: Table) -> RewrittenForm | FolderForm | None:
-    """The form in which what was read is written again; None where the output is another kind of file."""
-    return folder_form(given, texts, table) or rewritten_form(given, texts, table)
+    """The form in which what was read is written again; None where the output is another kind of file.
+
+    Wrong usage is a typer.BadParameter.
+    """
+    form = folder_form(given, texts, table) or rewritten_form(given, texts, table)
+    if form is not None and given.texts.limit is not None:
+        raise wrong("--limit", "a file is written again as a whole: leave out --limit.")
+    return form
 
 
 def publish(form: RewrittenForm | FolderForm, output: str, segments: ResumableOutput) -> Callable[[], None]:

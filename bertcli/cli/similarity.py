@@ -39,7 +39,7 @@ class ComparedOptions(DenseOptions):
 class ComparedTexts(SingleTexts):
     """The texts that are compared: single ones, of a file with a header."""
 
-    not_offered: ClassVar[tuple[str, ...]] = ("no_header", "delimiter")
+    not_offered: ClassVar[tuple[str, ...]] = ("no_header", "delimiter", "id_column", "keep")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

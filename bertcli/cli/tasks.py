@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from bertcli.cli.options import EngineOptions, LongOptions
-from bertcli.cli.request import READINGS, Given, complete, note_untrained
+from bertcli.cli.request import Given, complete, note_untrained, reading_of
 from bertcli.cli.results import TaskResults
 from bertcli.extensions.declared import CommandParts
 from bertcli.files.formats import LINES, PAGE, TABLES
@@ -21,7 +21,7 @@ logger = logging.getLogger("bertcli")
 
 def command_parts(spec: TaskSpec) -> CommandParts:
     """The parts of a task's command; the docstring of its options is the help."""
-    reading = READINGS[spec.reads]
+    reading = reading_of(spec)
     groups = {
         "texts": reading.texts,
         "model": reading.model,
@@ -44,7 +44,7 @@ def endings(spec: TaskSpec, options: Any) -> tuple[str, ...]:
 def run(spec: TaskSpec, **groups: Any) -> None:
     """Run a task on the texts of the options, and write its results."""
     given = Given(**groups)
-    request = complete(spec, given, endings(spec, READINGS[spec.reads].options(given)))
+    request = complete(spec, given, endings(spec, reading_of(spec).options(given)))
     task: Any = begin(request)
     note_untrained(task.model, spec.needs(request.options).trained)
     if spec.gives_vectors:

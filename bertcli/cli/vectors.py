@@ -5,7 +5,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from bertcli.cli.options import wrong
+from bertcli.cli.options import InputOptions, wrong
 from bertcli.cli.output import OutputOptions
 from bertcli.files.formats import ARRAYS, SINGLE
 from bertcli.tasks.options import option
@@ -29,15 +29,18 @@ class VectorOutput(OutputOptions):
         "How arrays are stored: float32 (default), float16, int8 with one scale per row, binary: one bit per number.",
     )  # fmt: skip
 
-    def check_holds(self, options: "EncodeOptions", id_column: str | None) -> None:
+    def check_holds(self, options: "EncodeOptions", texts: InputOptions) -> None:
         """Refuse what the file cannot hold. Wrong usage is a typer.BadParameter."""
         from bertcli.tasks.encode import arrays
 
         if self.dtype != "float32" and options.sparse:
             raise wrong("--dtype", "this does not apply to sparse vectors: leave it out, or leave out --sparse.")
-        if id_column is not None and self.ending in ARRAYS and not options.keep_going:
-            why = f"a {self.ending} file cannot hold ids; .json, .jsonl and .parquet can (--output)."
+        if texts.id_column is not None and self.ending in SINGLE and not options.keep_going:
+            why = f"a {self.ending} file cannot hold ids; .npz, .json, .jsonl and .parquet can (--output)."
             raise wrong("--id-column", why)
+        if texts.keep is not None and self.ending in ARRAYS:
+            why = f"a {self.ending} file has no columns; .csv, .tsv, .jsonl and .parquet have (--output)."
+            raise wrong("--keep", why)
         if options.chunk is not None and (options.pooling == "none" or self.ending in SINGLE):
             why = (
                 "a part of a text has one vector (no --pooling none), and a .npy file cannot say which part it is of; "
@@ -69,6 +72,7 @@ def vector_form(request: Request, task: "PreparedTask[Any]", output: VectorOutpu
         sparse=options.sparse,
         chunked=options.chunk is not None,
         own_ids=request.texts.with_ids,
+        kept=request.texts.kept,
         keep_going=options.keep_going,
         ending=output.ending,
         notes=notes,

@@ -38,6 +38,12 @@ class FileArray(NamedTuple):
         array = np.array(text)
         return cls(name, array.dtype.str, (), [array])
 
+    @classmethod
+    def of_texts(cls, name: str, texts: Sequence[str]) -> "FileArray":
+        """Make an array of several texts."""
+        array = np.array(texts, str)
+        return cls(name, array.dtype.str, array.shape, [array])
+
 
 def write_npy(stream: IO[bytes], arrays: Sequence[FileArray]) -> None:
     """Write one array in the .npy format, version 1.0."""

@@ -148,7 +148,7 @@ class TableRows:
                 file = stack.enter_context(open(self.name, "rb"))
                 table = self._open_table(file)
                 _check_columns(table.schema, columns, self.name, arrow.types)
-                names = table.schema.names if columns.whole else [field.name for field in columns.fields]
+                names = table.schema.names if columns.whole else [field.name for field in columns.needed]
                 if columns.own_pair and OWN_PAIR in table.schema.names and OWN_PAIR not in names:
                     names.append(OWN_PAIR)
                 self._row, self._rows = 0, table.row_count
@@ -170,14 +170,14 @@ class TableRows:
 
 
 def _check_columns(schema: Any, columns: RowColumns, file: str, types: Any) -> None:
-    for field in columns.fields:
+    for field in columns.needed:
         if schema.names.count(field.name) != 1:
             raise BertcliError(f"{file}: {field.lacking(schema.names)}")
         arrow_type = schema.field(field.name).type
         arrow_type = arrow_type.value_type if types.is_dictionary(arrow_type) else arrow_type
         textual = types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type)
         number = types.is_integer(arrow_type) or types.is_floating(arrow_type) or types.is_boolean(arrow_type)
-        if not textual and not (number and field.accepts != "a text"):
+        if not textual and not (number and field.accepts != "a text") and field.accepts != "anything":
             raise BertcliError(
                 f"{file}: the column {quoted(field.name)} is of type {arrow_type}, which is not {field.accepts} "
                 f"(see {field.option})."

@@ -1,7 +1,7 @@
 """`Text` and `Texts`: the input of a task, from command-line arguments and from Python. read/inputs.py reads files."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +15,7 @@ logger = logging.getLogger("bertcli")
 Pairs = Iterable[str | None] | str | None  # second texts: one for each text, or a single one for all
 STANDARD_INPUT = "-"  # where a file is named
 END = object()
+NOTHING_KEPT: Mapping[str, Any] = {}
 CHARACTERS_A_TOKEN = 4  # roughly, in English; it only affects how many texts are processed together
 
 
@@ -22,7 +23,7 @@ class Text(NamedTuple):
     """A text, perhaps with a second one, and its location in the input (file and line), for messages.
 
     id: from the row, if an id column is read. label: the true label, if a label column is read. error: why the row
-    cannot be used; the text is then empty.
+    cannot be used; the text is then empty. kept: other fields of the row, which its record has, too.
     """
 
     text: str
@@ -31,6 +32,14 @@ class Text(NamedTuple):
     id: str | int | None = None
     label: Any = None
     error: str | None = None
+    kept: Mapping[str, Any] = NOTHING_KEPT
+
+    def with_row(self, record: dict[str, Any]) -> dict[str, Any]:
+        """A record of this text with its row's id, after the number, and with the fields that are kept, at the end."""
+        if self.id is not None and "id" not in record:
+            first: dict[str, Any] = {name: record[name] for name in ("index", "query", "corpus_id") if name in record}
+            record = {**first, "id": self.id, **record}
+        return {**record, **{name: value for name, value in self.kept.items() if name not in record}}
 
 
 class Chunk(NamedTuple):
@@ -99,6 +108,7 @@ class Texts:
     share_read()  the share of the files that has been read, 0 to 1; None if unknown
     count         the number of texts; None if unknown
     with_ids      texts have ids: from a column, or because the format of a file gives them (FASTA)
+    kept          the names of other fields that are kept, of which a row may lack some
     read          the number of texts that have been read
     empty         how many of them are empty, and `first_empty`: the first of these, by its number
     change        a function that is applied to each text
@@ -112,6 +122,7 @@ class Texts:
     at_hand: bool = False
     count: int | None = None
     with_ids: bool = False
+    kept: tuple[str, ...] = ()
     change: Callable[[Text], Text] = lambda text: text
     way_on: str = ""
     read: int = field(default=0, init=False)

@@ -71,19 +71,25 @@ class Table:
         """The table whose rows a file of rows has (.csv, .parquet, …)."""
         return self.filed or self
 
-    def file_columns(self, own_ids: bool) -> dict[str, type]:
-        """The columns of a file of rows with the types of their cells; own_ids: texts have ids."""
-        columns = {}
+    def file_columns(self, own_ids: bool, kept: Sequence[str] = ()) -> dict[str, type]:
+        """The columns of a file of rows with the types of their cells; own_ids: texts have ids.
+
+        kept: fields of the input's rows that are kept: "id" is the second column, the others are the last.
+        """
+        columns: dict[str, type] = {}
         for key, column in zip(self.keys, self.columns, strict=True):
             if own_ids or column is not OWN_ID:
-                # Ids from the input are texts, though some may be numbers.
+                # What comes from the input is a text, though some may be numbers.
                 columns[key] = column.number if isinstance(column.number, type) else str
-        return columns
+            if len(columns) == 1 and "id" in kept:
+                columns["id"] = str
+        return {**columns, **dict.fromkeys(kept, str)}
 
-    def file_rows(self, record: Record) -> Iterator[dict[str, Any]]:
+    def file_rows(self, record: Record, kept: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
         """The rows of a record in a file, by the columns' names, and each one's error."""
+        of_input = {name: in_cell(record.get(name)) for name in kept}
         for cells in self.cells(record):
-            yield dict(zip((*self.keys, "error"), cells, strict=True))
+            yield {**of_input, **dict(zip((*self.keys, "error"), cells, strict=True))}
 
     def displayed(self) -> tuple[list[Column], list[list[str]]]:
         """The columns that are not omitted, and the rows under them."""
@@ -106,6 +112,12 @@ class Table:
     def page(self, model: str) -> str:
         """A web page of what a model gave."""
         raise NotImplementedError
+
+
+def in_cell(value: Any) -> str | int | float | None:
+    """A value of a field that is kept, in a cell: as JSON if it is no text or number."""
+    is_plain = value is None or (isinstance(value, str | int | float) and not isinstance(value, bool))
+    return value if is_plain else json.dumps(value, ensure_ascii=False)
 
 
 def cell(value: Cell) -> str:

@@ -9,7 +9,7 @@ from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, Example, Subject
 from bertcli.tasks.options import ReadOptions, option
-from bertcli.tasks.registry import MASKED_SAMPLE, PAIRS_IN_ROWS, Fields, Needs, TaskSpec
+from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS_WITH_IDS, Fields, Needs, TaskSpec
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,7 +89,7 @@ def examples(subject: Subject) -> Iterator[Example]:
 
 SPEC = TaskSpec(
     ScoreOptions,
-    reads=PAIRS_IN_ROWS,
+    reads=TEXTS_WITH_IDS,
     needs=lambda options: Needs("score", "mlm", MASKED_SAMPLE),
     record=record,
     table=table,

@@ -205,6 +205,7 @@ EXEMPT = {
     "--model --classifier": "test_hub.py, test_adapter.py, test_classifier.py",
     "--input --column --pair-column --query-column --context-column --id-column --no-header --delimiter":
         "test_every_input.py, test_rows.py",
+    "--keep --limit": "test_kept_columns.py",
     "--output --format --resume --keep-going --dtype":
         "test_every_output.py, test_resume.py, test_segments.py, test_keep_going.py, test_quantize.py, test_bge_m3.py",
     "--index": "test_search_command.py, test_search_files.py",

@@ -3,11 +3,12 @@
 import glob
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, number_of
 from bertcli.files.formats import TextFormat, endings_with, known_format
 from bertcli.files.read.rows import Field, InputFile, RowColumns
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
@@ -64,13 +65,14 @@ def rows_in(
     keep_going: bool = False,
     rows_piped: bool = False,
     way_on: str = "",
+    limit: int | None = None,
 ) -> Texts:
-    """Read the rows of files as `from_files` does, with these columns."""
+    """Read the rows of files as `from_files` does, with these columns; limit: the first ones alone."""
     names = [name for file in files for name in matching_files(file)]
     _note_others(files)
     formats = [_format(name, rows_piped) for name in names]
     opened = [format.open_texts(name) for format, name in zip(formats, names, strict=True)]
-    inputs = _InputFiles(opened, columns, keep_going, way_on)
+    inputs = _InputFiles(opened, columns, keep_going, way_on, limit)
     files_read = tuple(names) if inputs.regular else None
     with_ids = columns.id is not None or any(format.gives_ids for format in formats)
     return Texts(
@@ -80,6 +82,7 @@ def rows_in(
         inputs.share_read,
         at_hand=inputs.regular,
         with_ids=with_ids,
+        kept=tuple(field.name for field in columns.keep),
         way_on=way_on,
     )
 
@@ -100,22 +103,42 @@ def are_separated(files: Sequence[str]) -> bool:
 class _InputFiles:
     """An iterable of the texts of several files or pipes, with the share that has been read."""
 
-    def __init__(self, files: Sequence[InputFile], columns: RowColumns, keep_going: bool, way_on: str) -> None:
+    def __init__(
+        self, files: Sequence[InputFile], columns: RowColumns, keep_going: bool, way_on: str, limit: int | None
+    ) -> None:
         self._files = files
         self._way_on = way_on
         self._columns = columns
         self._keep_going = keep_going
+        self._limit = limit
+        self._counted = False  # how many texts there are beyond the limit
         self.regular = all(file.rows.regular for file in files)
         self._sizes = [os.path.getsize(file.rows.name) if self.regular else 0 for file in files]
         self._current = 0
 
     def __iter__(self) -> Iterator[Text]:
-        for number, file in enumerate(self._files):
-            self._current = number
-            for text in file.texts(self._columns):
+        with closing(self._every()) as every:
+            for number, text in enumerate(every, 1):
                 if text.error and not self._keep_going:
                     raise BertcliError(text.error + self._way_on)
                 yield text
+                if number == self._limit:
+                    self._count_others(number, every)
+                    return
+
+    def _every(self) -> Generator[Text, None, None]:
+        for number, file in enumerate(self._files):
+            self._current = number
+            yield from file.texts(self._columns)
+
+    def _count_others(self, read: int, others: Iterator[Text]) -> None:
+        """Log, once, how many texts there are that are not read; of a pipe nobody waits for them."""
+        if not self.regular or self._counted:
+            return
+        self._counted = True
+        count = sum(1 for _ in others)
+        if count:
+            logger.info("the first %s of %s.", f"{read:,}", number_of(read + count, "text"))
 
     def waiting(self) -> bool:
         return bool(self._files) and self._files[self._current].rows.waiting()

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.read.line_reader import LONGEST_LINE, Line, LineFile
-from bertcli.files.texts import Text, is_unicode
+from bertcli.files.texts import NOTHING_KEPT, Text, is_unicode
 
 logger = logging.getLogger("bertcli")
 
@@ -42,10 +42,12 @@ class Field(NamedTuple):
 
     name: str
     option: str
-    accepts: Literal["a text", "a text or whole number"] = "a text"
+    accepts: Literal["a text", "a text or whole number", "anything"] = "a text"
 
     def holds(self, value: object) -> bool:
         """True if a value has a type that the field may have."""
+        if self.accepts == "anything":
+            return True
         if isinstance(value, str):
             return is_unicode(value)
         return self.accepts != "a text" and type(value) is int
@@ -66,10 +68,11 @@ OWN_PAIR = "text_pair"
 class RowColumns(NamedTuple):
     """The fields to read: the text, perhaps its pair and id; `fixed_pair` is a pair for every text.
 
+    keep: further fields that a record of the text has; of rows that differ, keep_all takes those that are there.
     whole: the label is a dict of all fields of the row. own_pair: a field text_pair, as records call it, is the pair
     where no other is named. header: the first row of a .csv or .tsv file names the columns; without a header they are
     called 1, 2, 3. headerless: the command has an option for that. delimiter: between the fields of a .csv or .tsv file
-    (default: by ending). kept: the label is a KeptRow.
+    (default: by ending). as_written: the label is a KeptRow.
     """
 
     text: Field | None = None
@@ -81,7 +84,14 @@ class RowColumns(NamedTuple):
     header: bool = True
     delimiter: str | None = None
     headerless: bool = True
-    kept: bool = False
+    as_written: bool = False
+    keep: tuple[Field, ...] = ()
+    keep_all: bool = False
+
+    @property
+    def needed(self) -> list[Field]:
+        """The fields that a row must have, the text's first."""
+        return [*self.fields, *(() if self.keep_all else self.keep)]
 
     @property
     def fields(self) -> list[Field]:
@@ -93,17 +103,18 @@ class RowColumns(NamedTuple):
         id = values.get(self.id.name) if self.id else None
         if self.id and not self.id.holds(id):
             id = None
-        for field in self.fields:
+        kept = {field.name: values.get(field.name) for field in self.keep} if self.keep else NOTHING_KEPT
+        for field in self.needed:
             if field.name not in values:
                 return unusable(location, field.lacking([*values]), id)
             if not field.holds(values[field.name]):
                 why = f"the field {quoted(field.name)} is {quoted(values[field.name])}, which is not {field.accepts}."
-                return unusable(location, why, id)
+                return unusable(location, why, id)._replace(kept=kept)
         text = values[self.text.name] if self.text else ""
         pair = values[self.pair.name] if self.pair else self.fixed_pair
         if pair is None and self.own_pair and isinstance(values.get(OWN_PAIR), str):
             pair = values[OWN_PAIR] or None
-        return Text(text, pair, location, id, values if self.whole else None)
+        return Text(text, pair, location, id, values if self.whole else None, kept=kept)
 
 
 class KeptRow(NamedTuple):
@@ -202,7 +213,7 @@ def _json_row(line: Line, columns: RowColumns) -> Text:
     if not isinstance(record, dict):
         return unusable(line.location, f"not a JSON object but {quoted(record)}.")
     text = columns.row(line.location, record)
-    is_kept = columns.kept and not text.error
+    is_kept = columns.as_written and not text.error
     return text._replace(label=KeptRow([*record], [*record.values()], "")) if is_kept else text
 
 
@@ -273,11 +284,11 @@ def _table(rows: Generator[_Cells, None, None], columns: RowColumns, delimiter: 
         header = first.fields
         if not columns.header:
             header = [str(number) for number in range(1, len(first.fields) + 1)]
-        for field in columns.fields:
+        for field in columns.needed:
             if header.count(field.name) != 1:
                 raise BertcliError(f"{first.location}: {_lacking(field, header, columns)}")
         places = {name: place for place, name in reversed([*enumerate(header)])}  # the first of each name
-        needed = header if columns.whole else [field.name for field in columns.fields]
+        needed = header if columns.whole else [field.name for field in columns.needed]
         least = max((places[name] for name in needed), default=0) + 1
         for location, fields, error in rows if columns.header else chain([first], rows):
             if error:
@@ -292,7 +303,7 @@ def _table(rows: Generator[_Cells, None, None], columns: RowColumns, delimiter: 
                 yield unusable(location, f"{counted} where the {what} has {len(header)}{advice}.")
             else:
                 text = columns.row(location, dict(zip(header, fields or [""], strict=False)))
-                is_kept = columns.kept and not text.error
+                is_kept = columns.as_written and not text.error
                 yield text._replace(label=KeptRow(header, fields or [""], delimiter)) if is_kept else text
 
 

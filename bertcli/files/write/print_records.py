@@ -4,7 +4,7 @@ record_writer.py writes them to files.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from bertcli.files.write.json_and_csv import row_of_cells, write_array
 from bertcli.report.documents import markdown_rows
@@ -15,9 +15,14 @@ IN_MEMORY = 1 << 24  # bytes of a JSON array kept in memory before a temporary f
 
 
 def print_records(
-    records: Iterable[Record], format: PrintFormat, table: Table, own_ids: bool = True, errors: bool = False
+    records: Iterable[Record],
+    format: PrintFormat,
+    table: Table,
+    own_ids: bool = True,
+    errors: bool = False,
+    kept: Sequence[str] = (),
 ) -> None:
-    """Print records; in "csv" they have the columns of a .csv file (own_ids and errors: as in TableForm).
+    """Print records; in "csv" they have the columns of a .csv file (own_ids, errors and kept: as in TableForm).
 
     A table of texts (Table.line_of) is printed as these texts. They, and the lines of "jsonl" and "csv", are printed as
     they come; anything else is printed at the end, and not at all after an error.
@@ -25,7 +30,7 @@ def print_records(
     if format == "jsonl":
         _print_lines(as_json(record) + b"\n" for record in records)
     elif format == "csv":
-        _print_lines(_separated(records, table, own_ids, errors))
+        _print_lines(_separated(records, table, own_ids, errors, kept))
     elif format == "table" and table.line_of is not None:
         _print_lines(as_line(table.line_of(record)) for record in records)
     elif format == "json":
@@ -56,10 +61,12 @@ def _print_lines(lines: Iterable[bytes]) -> None:
         sys.stdout.buffer.flush()  # so that a reader of the pipe has the line at once
 
 
-def _separated(records: Iterable[Record], table: Table, own_ids: bool, errors: bool) -> Iterator[bytes]:
+def _separated(
+    records: Iterable[Record], table: Table, own_ids: bool, errors: bool, kept: Sequence[str]
+) -> Iterator[bytes]:
     """The lines of CSV: a header, and the rows of the records' table."""
-    names = [*table.in_files.file_columns(own_ids), *(["error"] if errors else [])]
+    names = [*table.in_files.file_columns(own_ids, kept), *(["error"] if errors else [])]
     yield row_of_cells(names, ",")
     for record in records:
-        for row in table.in_files.file_rows(record):
+        for row in table.in_files.file_rows(record, kept):
             yield row_of_cells([row[name] for name in names], ",")

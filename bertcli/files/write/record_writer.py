@@ -47,35 +47,36 @@ class LineForm(NamedTuple):
 class TableForm(NamedTuple):
     """Records in a .csv, .tsv, .md or .parquet file: the rows of their table, but for .md with all digits of numbers.
 
-    own_ids: texts have ids; else the column OWN_ID is left out. errors: add a last column with the reason why a text
-    could not be used.
+    own_ids: texts have ids; else the column OWN_ID is left out. kept: fields of the input's rows that are columns, too.
+    errors: add a last column with the reason why a text could not be used.
     """
 
     file: str
     table: Table
     own_ids: bool = True
     errors: bool = False
+    kept: Sequence[str] = ()
 
     def arrays(self, records: Iterable[Record]) -> dict[str, bytes]:
         """Convert records to the arrays of a segment: their rows as JSON lines."""
-        rows = (row for record in records for row in self.table.file_rows(record))
+        rows = (row for record in records for row in self.table.file_rows(record, self.kept))
         return {LINES: b"".join(json.dumps(row).encode() + b"\n" for row in rows)}
 
     def write(self, stream: Stream, segments: ResumableOutput) -> None:
         """Write the whole file."""
-        types = self.table.file_columns(self.own_ids) | ({"error": str} if self.errors else {})
+        types = self.table.file_columns(self.own_ids, self.kept) | ({"error": str} if self.errors else {})
         format_of(self.file, RowFormat).write_rows(stream, segments, types)
 
 
 def record_form(
-    file: str, table: Table, own_ids: bool = True, errors: bool = False
+    file: str, table: Table, own_ids: bool = True, errors: bool = False, kept: Sequence[str] = ()
 ) -> RecordForm | TableForm | LineForm:
     """Choose the form of records by the ending of a file's name; Markdown has the table that is printed."""
     if ending_of(file) == TEXT_LINES and table.line_of is not None:
         return LineForm(table.line_of)
     if holds_records(file):
         return RecordForm(file)
-    return TableForm(file, table if ending_of(file) == ".md" else table.in_files, own_ids, errors)
+    return TableForm(file, table if ending_of(file) == ".md" else table.in_files, own_ids, errors, kept)
 
 
 def write_records(records: Iterable[Record], format: PrintFormat, file: str | None, table: Table) -> None:

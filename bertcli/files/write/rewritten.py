@@ -167,7 +167,7 @@ def _write_rows(
 ) -> Sequence[str]:
     names: dict[str, None] = {}
     header: Sequence[str] | None = None
-    for text in rows_in([source], columns._replace(kept=True), keep_going=True):
+    for text in rows_in([source], columns._replace(as_written=True), keep_going=True):
         new = next(texts)
         if text.error or new is None:
             continue

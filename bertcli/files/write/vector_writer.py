@@ -32,16 +32,19 @@ from numpy.typing import NDArray
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray, ends_of
 from bertcli.files.files_beside import ERRORS, SETTINGS_FILE, names_beside
-from bertcli.files.formats import BY_ENDING, Stream, VectorFormat
+from bertcli.files.formats import BY_ENDING, SINGLE, Stream, VectorFormat
 from bertcli.files.read.vector_reader import ORIGIN, SETTINGS
 from bertcli.files.texts import Failure, Item
 from bertcli.files.write.resumable_output import LENGTHS, LINES, ResumableOutput
+from bertcli.report.tables import in_cell
 from bertcli.report.terminal import as_json
 
 if TYPE_CHECKING:
     from bertcli.files.parquet import VectorColumn
 
 TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
+IDS = "ids"  # the array of texts' ids
+IN_METADATA = (".safetensors",)  # texts, as JSON
 LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stored as the negated bytes of x
 COLUMNS = {"embeddings": "embedding", "scales": "scale", "data": "values"}  # what a row of a table has
 
@@ -83,8 +86,8 @@ def stored_width(width: int, dtype: str) -> int:
 class VectorForm:
     """The form of vectors in a file: width, one of TYPES, one or several a text (see above), format.
 
-    notes: NOTES on how they were made. own_ids, keep_going: the columns of a Parquet table depend on whether texts have
-    ids, and may fail.
+    notes: NOTES on how they were made. own_ids, kept, keep_going: the columns of a Parquet table depend on whether
+    texts have ids, what is kept of their rows, and whether they may fail.
     """
 
     width: int
@@ -93,6 +96,7 @@ class VectorForm:
     sparse: bool = False
     chunked: bool = False
     own_ids: bool = False
+    kept: Sequence[str] = ()
     keep_going: bool = False
     ending: str = ".npy"
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -126,7 +130,7 @@ class VectorForm:
         entries.sort(key=attrgetter("index"))  # chunks of a text keep their order
         used = np.array([isinstance(entry, Item) for entry in entries], bool)
         values, lengths = self._values(vectors)
-        arrays = {}
+        arrays: dict[str, Any] = {}
         if self.chunked:
             origins = np.array([_origin(entry) for entry in entries], np.int64).reshape(-1, len(ORIGIN))
             arrays = dict(zip(ORIGIN, origins.T, strict=True))
@@ -136,6 +140,8 @@ class VectorForm:
             arrays |= {name: _with_zeros(array, used) for name, array in values.items()}
         if self.format.in_table:
             return arrays | {LINES: b"".join(json.dumps(self._row(entry)).encode() + b"\n" for entry in entries)}
+        if self.has_ids:
+            arrays |= {LINES: b"".join(json.dumps(entry.text.id).encode() + b"\n" for entry in entries)}
         return arrays | {ERRORS: b"".join(as_json(failure.record()) + b"\n" for failure in failures)}
 
     def write(self, stream: Stream, segments: ResumableOutput) -> None:
@@ -147,6 +153,11 @@ class VectorForm:
         if ERRORS not in self.names_beside:
             return "their vectors are null, and column error says why"
         return f"their vectors are zeros, and {file}.{ERRORS} says why"
+
+    @property
+    def has_ids(self) -> bool:
+        """True if texts have ids of the input, and the file has room for them beside arrays."""
+        return self.own_ids and not self.format.in_table and self.ending not in SINGLE
 
     @property
     def format(self) -> VectorFormat:
@@ -164,7 +175,7 @@ class VectorForm:
         columns["text"] = str
         if self.keep_going:
             columns["error"] = str
-        return columns
+        return {**columns, **dict.fromkeys(self.kept, str)}
 
     @property
     def vector_columns(self) -> list["VectorColumn"]:
@@ -203,6 +214,9 @@ class VectorForm:
         if self.sparse:
             yield FileArray("shape", "<i8", (2,), [np.array([count, self.width])])
             yield FileArray("format", "|S3", (), [np.array(b"csr")])
+        if self.has_ids:
+            ids = [_written(json.loads(line)) for line in segments.lines()]
+            yield FileArray.text(IDS, json.dumps(ids)) if self.ending in IN_METADATA else FileArray.of_texts(IDS, ids)
         if SETTINGS_FILE not in self.names_beside:
             yield from (FileArray.text(name, text) for name, text in self.notes.items())
 
@@ -221,9 +235,15 @@ class VectorForm:
         """Make the row of a table beside the numbers: id (from the input, or the text's number), text and so on."""
         row: dict[str, Any] = dict(zip(ORIGIN, _origin(entry), strict=True))
         row["id"] = entry.text.id if self.own_ids else entry.index
+        row |= {name: in_cell(entry.text.kept.get(name)) for name in self.kept}
         if isinstance(entry, Failure):
             return row | {"text": None, "error": entry.error}
         return row | {"text": entry.chunk_text, "error": None}
+
+
+def _written(id: str | int | None) -> str:
+    """An id as an array of texts has it: "" for a row without one."""
+    return "" if id is None else str(id)
 
 
 def _origin(entry: Item | Failure) -> tuple[int, int, int, int]:

@@ -218,10 +218,10 @@ def merged(
     failures: Iterable[Failure],
     failed: Callable[[Failure], Record] = Failure.record,
 ) -> list[Record]:
-    """Merge the records of items and of failures, in the order of the texts."""
-    computed = zip((item.index for item in items), records, strict=True)
-    every = [*computed, *((failure.index, failed(failure)) for failure in failures)]
-    return [record for _, record in sorted(every, key=itemgetter(0))]
+    """Merge the records of items and of failures, in the order of the texts, each with what is kept of its row."""
+    computed = ((item.index, item.text.with_row(record)) for item, record in zip(items, records, strict=True))
+    of_failures = ((failure.index, failure.text.with_row(failed(failure))) for failure in failures)
+    return [record for _, record in sorted([*computed, *of_failures], key=itemgetter(0))]
 
 
 def query_prompt(model: LoadedModel) -> str:

@@ -117,7 +117,7 @@ class BothTexts:
 class OptionalTexts(SingleTexts):
     """Texts of a command that does without: it reads no pipe unasked."""
 
-    not_offered: ClassVar[tuple[str, ...]] = ("column", "no_header", "delimiter")
+    not_offered: ClassVar[tuple[str, ...]] = ("column", "no_header", "delimiter", "limit", "id_column", "keep")
 
     texts: list[str] | None = argument(None, "[TEXT]...", "Texts that both models run on; -i - reads them from a pipe.")
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from bertcli.cli.inputs import read_texts
 from bertcli.cli.options import (
     EngineOptions,
+    InputOptions,
     ModelOptions,
-    TextsWithIds,
     argument,
     refuse,
     wrong,
@@ -141,7 +141,7 @@ def _in_vectors(job: SearchJob, vectors: str, *texts: str) -> None:
     search = job.search
     stored = open_vectors(vectors)
     if texts:
-        of_texts = TextsWithIds(None, [*texts], column=search.column, id_column=search.id_column)
+        of_texts = InputOptions(None, [*texts], column=search.column, id_column=search.id_column)
         source = read_texts(of_texts, job.output, keep_going=True)
         searched = SearchedVectors(stored, source, whole=True)
     else:
