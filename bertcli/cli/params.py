@@ -191,11 +191,12 @@ def _table(summaries: "list[Summary]", options: ParamsOptions) -> "Document":
 
 def _page(document: "Document", name: str) -> str:
     """The page of the table, and what stands below it."""
-    from bertcli.report.page import document_table, element, page
+    from bertcli.report.page import element, page, table
 
     below = [element("p", line) for line in document.below]
-    lead = "Parameters, module by module: the rows add up to the total, and tied tensors are counted once."
-    return page("Parameters", document_table("Parameters by module", document), *below, lead=lead, model=name)
+    lead = "Parameters, module by module: a row has those of the modules inside it; tied tensors are counted once."
+    rows = table("Parameters by module", document.columns, document.rows, wide=True)
+    return page("Parameters", rows, *below, lead=lead, model=name)
 
 
 def _other_model(name: str, model: ModelOptions, analyzed: AnalyzedOptions) -> "LoadedModel":

@@ -30,7 +30,7 @@ STYLE = """
 .strip .range { stroke-width: 4px; stroke: rgb(var(--for)); }
 .curve .range { stroke-width: 2px; stroke: rgb(var(--for)); }
 .beside { stroke-dasharray: 4 3; opacity: .7; }
-.quiet { opacity: .35; }
+.quiet { opacity: .5; }
 .strip circle, .curve circle { fill: currentColor; }
 .curve text { fill: currentColor; font-size: 4.5px; }
 .strip text { fill: currentColor; font-size: 7px; opacity: .7; }

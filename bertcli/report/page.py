@@ -36,11 +36,13 @@ TABLE = (
     "<span>{caption}</span></caption><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table></div>"
 )
 TAG = re.compile("<[^>]*>")
+LABEL = re.compile("<small>.*?</small>")  # of a shaded cell
 MANY_COLUMNS = 5  # on a phone a row of so many cells, or of a wide table, takes several lines
 HEAT = "heat"  # the class of a table whose shaded cells are a heat map
 # A heat map that is too wide for a page is compact there, or, where that is not enough, has upright cells. Of pages of
 # at most so many pixels: the room for the map's columns, beside the names of its rows and, on wide pages, a plot.
-ROOM = ((600, 270), (900, 640), (1300, 690), (1600, 950))
+PHONE = 600
+ROOM = ((PHONE, 270), (900, 640), (1300, 690), (1600, 950))
 PER_DIGIT, PER_IDEOGRAPH, PER_LETTER, PER_COLUMN = 7.6, 13.0, 6.2, 14.0  # pixels in a heat map
 PER_EM, BOLD = 13.0, 1.3
 COMPACT = 0.82  # of that width
@@ -138,7 +140,9 @@ def table(
     style = ""
     if HEAT in css_class.split():
         widths = [max((_width(TAG.sub("", row[i])) for row in rows), default=0.0) for i in range(1, len(columns))]
-        classes = " ".join([css_class, *_narrowed(columns, widths)])
+        on_phones = [[LABEL.sub("", cell) for cell in row] for row in rows]
+        narrow = [max((_width(TAG.sub("", row[i])) for row in on_phones), default=0.0) for i in range(1, len(columns))]
+        classes = " ".join([css_class, *_narrowed(columns, widths, narrow)])
         style = f"--longest: {max(widths, default=0.0) / PER_EM:.1f}em"
     attributes = [*_attributes({"class_": classes or None, "style": style or None})]
     return html(TABLE, around=around, caption=caption, attributes=Markup("".join(attributes)), names=names, rows=lines)
@@ -162,16 +166,16 @@ def _width(text: str) -> float:
     return width
 
 
-def _narrowed(columns: Sequence[Column], widths: Sequence[float]) -> Iterator[str]:
+def _narrowed(columns: Sequence[Column], widths: Sequence[float], on_phones: Sequence[float]) -> Iterator[str]:
     """The classes of a heat map that say on which pages it is compact, or has upright cells, to fit into them.
 
-    widths: of each column's widest cell, in pixels.
+    widths: of each column's widest cell, in pixels; on_phones: there a cell has no label.
     """
-    width = 0.0
-    for column, widest in zip(columns[1:], widths, strict=True):
-        # A column's name wraps between its words.
-        width += PER_COLUMN + max([widest, *(BOLD * _width(word) for word in column.name.split())])
     for page_width, room in ROOM:
+        width = 0.0
+        for column, widest in zip(columns[1:], on_phones if page_width == PHONE else widths, strict=True):
+            # A column's name wraps between its words.
+            width += PER_COLUMN + max([widest, *(BOLD * _width(word) for word in column.name.split())])
         if COMPACT * width > room:
             yield f"upright-{page_width}"
         elif width > room:

@@ -27,7 +27,8 @@ def progress(
         return
     bar = rich.Progress(
         rich.TextColumn(task), rich.BarColumn(), rich.TextColumn("{task.description}"), rich.TaskProgressColumn(),
-        rich.TimeElapsedColumn(), rich.TimeRemainingColumn(), console=console, transient=True,
+        rich.TimeElapsedColumn(), rich.TextColumn("gone,"), rich.TimeRemainingColumn(compact=True),
+        rich.TextColumn("left"), console=console, transient=True,
     )  # fmt: skip
     counter = bar.add_task("", total=None)
     begun = time.monotonic()

@@ -73,7 +73,7 @@ def check(steps: list[Told]) -> None:
 def trace(file: Path, *arguments: str | Path) -> Path:
     left = bertcli("trace", *arguments, "-o", file)
     assert left.status == 0, left.err
-    assert file.stat().st_size <= 8_000_000
+    assert file.stat().st_size <= 3_000_000
     return file
 
 
@@ -91,7 +91,7 @@ def test_worked_out_every_cell_of_the_open_layer_and_the_ends(told: Telling, tmp
     assert sum(step.asked for step in here) == sum(step.cells for step in here) > 60_000
     check(here)
     others = [step for step in steps if step not in here]
-    assert sum(step.worked for step in others) > 0.4 * sum(step.asked for step in others)
+    assert sum(step.worked for step in others) > 0.25 * sum(step.asked for step in others)
     assert all(float(step.worst) <= 1e-4 for step in others)
 
 
@@ -146,7 +146,8 @@ def test_worked_out_every_step_of_spans(told: Telling, tmp_path: Path, form: dic
 @pytest.mark.parametrize("layers", ["count_lstm", "count_lstm_v2"])
 def test_worked_out_every_step_of_a_schema(told: Telling, tmp_path: Path, layers: str) -> None:
     folder = write_gliner2(tmp_path / "model", counting_layer=layers)
-    steps = told(trace(tmp_path / "page.html", "-m", folder, "she went to Berlin", "--labels", "person, city"), ALL)
+    text = "( [P] entities ( [E] person [E] city ) ) [SEP_TEXT] she went to Berlin"
+    steps = told(trace(tmp_path / "page.html", "-m", folder, text), ALL)
     check(steps)
     assert {"gru", "linear_beside", "add_pairs", "label_scores"} <= {step.op for step in steps}
     assert all(step.worked == step.cells for step in steps if step.op in ("gru", "linear_beside", "label_scores"))

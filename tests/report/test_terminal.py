@@ -146,4 +146,4 @@ def test_progress_says_rate_share_and_time_left(
         time.sleep(0.25)
     shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().err)
     assert "encode" in shown
-    assert re.search(r"300 texts  \d+/s  30% 0:\d\d:\d\d 0:\d\d:\d\d", shown)
+    assert re.search(r"300 texts  \d+/s  30% 0:\d\d:\d\d gone, \d\d:\d\d left", shown)

@@ -30,7 +30,6 @@ table details math { display: block; margin: .4rem 0 .4rem 1rem; font-size: 1.05
 tr:has(.layers) > *, tr:has(.group) > * { border-bottom: 0; padding-top: .7rem; }
 .layers { font-weight: 700; }
 .group { font-weight: 600; color: var(--quiet); }
-@media (max-width: 600px) { .stacks tbody th { flex: 1 0 100%; } }
 """
 OPERATION = "<details><summary>{operation}</summary>{formula}</details>"
 

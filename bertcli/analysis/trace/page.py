@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bertcli.loaded_model import LoadedModel
 
 # Bytes of a page, by default; and of these the bytes kept for the note that lists the numbers on it.
-BOUND = 8_000_000
+BOUND = 3_000_000
 NOTE = 500
 # Share of the room for a second text's numbers. It needs less than half: the first text's share holds the weights.
 SECOND = 0.35
