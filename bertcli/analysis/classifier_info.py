@@ -5,6 +5,7 @@ from typing import Any
 
 from bertcli.classifier import Classifier, read_classifier
 from bertcli.errors import quoted
+from bertcli.report.intervals import written
 
 COMMANDS = ("classify", "explain", "evaluate", "serve")
 
@@ -50,16 +51,16 @@ def classifier_table(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _figures(figures: dict[str, Any]) -> str:
-    """The cross-validated accuracy with its interval; "" if the file's figures are incomplete or not numbers."""
+    """The cross-validated accuracy with its interval; "" if the file's figures are incomplete or no shares."""
     # The figures come from a file's metadata, which anybody may have written.
     accuracy = figures.get("accuracy")
     numbers = [accuracy.get(end) for end in ("value", "low", "high")] if isinstance(accuracy, dict) else []
-    if len(numbers) != 3 or not all(isinstance(number, int | float) for number in numbers):
+    if len(numbers) != 3 or not all(isinstance(number, int | float) and 0 <= number <= 1 for number in numbers):
         return ""
-    value, low, high = numbers
+    shown = written(dict(zip(("value", "low", "high"), numbers, strict=True)))
     texts, folds, best_of = (figures.get(name) for name in ("texts", "folds", "best_of"))
     return (
-        f"accuracy {value:.4f} [{low:.4f}, {high:.4f}] over {quoted(folds)} folds of {quoted(texts)} texts; "
+        f"accuracy {shown.together} over {quoted(folds)} folds of {quoted(texts)} texts; "
         f"the best of {quoted(best_of)} layers and poolings on these folds"
     )
 

@@ -4,6 +4,7 @@ terminal            print tables, fold them to a width, escape control character
 tables              Table: the rows of a task's records; marked: its texts with marks
 documents           Document: one result as a table, JSON, CSV or Markdown
 page                web pages with one frame
+intervals           how a figure is written beside its interval
 charts              charts that pages show inline; figures: those for papers, by matplotlib
 shades              cells and words on a ground of color
 encodable           characters that the terminal's encoding lacks, respelled

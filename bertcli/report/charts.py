@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from bertcli.report.intervals import written
 from bertcli.report.page import HEAT, Markup, element, table
 from bertcli.report.shades import HeatMap, Shaded
 from bertcli.report.terminal import Column
@@ -167,7 +168,8 @@ def _ranges(points: Sequence[Point], curve: Curve) -> Iterator[Markup]:
         if low == high:
             continue  # the figure has no interval
         note = f"{curve.notes[i]}: " if i < len(curve.notes) else ""
-        title = element("title", f"{note}{1 - y / 100:.4f} [{low:.4f}, {high:.4f}]")
+        shown = written({"value": 1 - y / 100, "low": low, "high": high})
+        title = element("title", f"{note}{shown.together}")
         yield _line("range", x, 100 - 100 * low, x, 100 - 100 * high, title)
 
 

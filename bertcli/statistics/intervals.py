@@ -29,8 +29,8 @@ Z = NormalDist().inv_cdf(0.975)
 FEWEST = 10  # items that can be resampled: fewer say too little of a spread; a judgement, see decisions/intervals.md
 # Groups of items that are left out in turn, at most, to see how much single items change a figure.
 MOST_GROUPS = 200
-# Items from which a mean of losses has an interval: a rare one, many times the others, may be missing among fewer.
-FEWEST_LOSSES = 60
+# Items from which a mean that a few decide has an interval: rare ones, far from the others, may be missing among fewer.
+FEWEST_LOSSES = 100
 LEAST_DEFINED = 0.95  # share of the draws in which a figure must be defined
 ROUNDING = 1e-9  # draws that differ by less are equal
 
@@ -71,7 +71,7 @@ class FigureFacts:
     shares: of a figure that is a share of independent items. no_interval: figures that cannot have one, and why.
     bias_corrected: figures that most draws lie on one side of: the best of several on the same items, and a mean of
     many labels' F1, each of which reads too low where its texts are few.
-    losses: means of values without an upper bound, of which a few may decide.
+    losses: means of which a few values may decide: losses, which have no bound, and similarities that are 0 at times.
     counts: of how many items a figure is made, where that is not all of them.
     """
 
@@ -191,7 +191,7 @@ def _with_interval(
     if min(resampling.count, figure.n) < FEWEST:
         return figure._replace(reason=f"fewer than {FEWEST} {what}: too few to resample")
     if name in facts.losses and min(resampling.count, figure.n) < FEWEST_LOSSES:
-        few = f"fewer than {FEWEST_LOSSES} {what}: a few large losses decide the mean, and may be missing here"
+        few = f"fewer than {FEWEST_LOSSES} {what}: a few decide the mean, and may be missing here"
         return figure._replace(reason=few)
     if len(defined) < LEAST_DEFINED * len(figure.drawn):
         undefined = 1 - len(defined) / len(figure.drawn)

@@ -26,6 +26,8 @@ CLUSTER_NAME = re.compile(
     r"(?:_?id)?$",
     re.IGNORECASE,
 )
+# Share of rows from which repeated ones are noted.
+REPEATED = 0.05
 # Names of labels whose whole numbers are scores all the same.
 SCORES = ("score", "similarity_score", "similarity")
 
@@ -86,19 +88,38 @@ def read_table(file: str, options: TableOptions, tasks: Mapping[str, RowsOfTask]
     fields = fields._replace(group=options.by, cluster=options.cluster)
     others = (options.candidate_column or [])[1:]
     labelled = [LabelledText(row) if row.error else read_row(row, tasks[task], fields, others) for row in rows]
-    note = "" if options.cluster else looks_clustered(good, fields)
+    note = "" if options.cluster else _note_of_clusters(good, labelled, fields)
     return ReadTable(task, why, labelled, note)
 
 
-def looks_clustered(values: Sequence[Mapping[str, Any]], fields: Fields) -> str:
-    """A sentence about a field whose values say that some rows belong together; "" if there is none."""
+def _note_of_clusters(values: Sequence[Mapping[str, Any]], rows: Sequence[LabelledText], fields: Fields) -> str:
+    """A sentence about rows that are not independent; "" if they seem to be."""
     named_so = [name for name in values[0] if CLUSTER_NAME.search(name) and name not in fields]
     texts = [name for name in (fields.text, fields.second) if name is not None]
-    for name in (*named_so, *texts):
+    # A text may stand twice by chance; where every text does, there is a reason, such as one query's candidates.
+    return (
+        looks_clustered(values, named_so, len(values) - 1)
+        or repeats(rows, fields.text)
+        or looks_clustered(values, texts, len(values) // 2)
+    )
+
+
+def repeats(rows: Sequence[LabelledText], field: str | None) -> str:
+    """A sentence about rows that say again what another says; "" if there are few. field: that of the text."""
+    said = [(row.text.text, row.text.pair, str(row.text.label)) for row in rows if not row.text.error]
+    repeated = len(said) - len({*said})
+    if repeated < REPEATED * len(said) or not repeated:
+        return ""
+    cure = "leave them out" if field is None else f"--cluster {field} keeps the intervals honest"
+    verb = "repeats" if repeated == 1 else "repeat"
+    return f"{repeated:,} of {len(said):,} rows {verb} a text, and intervals take rows as independent: {cure}."
+
+
+def looks_clustered(values: Sequence[Mapping[str, Any]], names: Iterable[str], most: int) -> str:
+    """A sentence about the first of these fields that has several values, at most so many; "" if there is none."""
+    for name in names:
         of_rows = [str(row.get(name)) for row in values]
         distinct = len({*of_rows})
-        # A text may stand twice by chance; where every text does, there is a reason, such as one query's candidates.
-        most = len(of_rows) - 1 if name in named_so else len(of_rows) // 2
         if 1 < distinct <= most:
             return (
                 f"{len(of_rows):,} rows share {distinct:,} values of {quoted(name)}: if rows with one value belong "

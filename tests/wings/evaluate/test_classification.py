@@ -18,7 +18,7 @@ def test_a_file_of_labels_says_its_task_and_gets_figures_with_intervals() -> Non
     left = bertcli("evaluate", REVIEWS)
     assert left.status == 0
     assert "evaluating as classification, because its fields are 'text', 'label'" in left.err
-    assert "accuracy       0.8250   [0.6805, 0.9125]   40" in left.out
+    assert "accuracy         0.83   [0.68, 0.91]    40" in left.out
     assert "40 texts" in left.out
 
 
@@ -147,7 +147,7 @@ def test_two_models_get_a_paired_difference() -> None:
     left = bertcli("evaluate", REVIEWS, "-m", "bert-mini-sentiment", "-m", "bert-mini-sentiment")
     assert (
         "no difference that 40 texts can show (one of 0.19 accuracy would have been seen): "
-        "+0.000 accuracy [-0.066, +0.066], p = 1.000 (McNemar)."
+        "+0.00 accuracy [-0.07, +0.07], p = 1.000 (McNemar)."
     ) in left.out
 
 

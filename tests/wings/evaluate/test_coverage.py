@@ -19,9 +19,10 @@ from bertcli.statistics import metrics
 from bertcli.statistics.intervals import FigureFacts, Resampling, estimate
 from bertcli.statistics.label_figures import multi_label_figures, single_label_figures, sums_of, without_rare_labels
 from bertcli.wings.evaluate.comparison import SIGNIFICANT, bonett_price, detectable, differences, mcnemar, sentence
+from bertcli.wings.evaluate.evaluators.bertscore import score_facts
 from bertcli.wings.evaluate.evaluators.classification import multi_label_facts, single_label_facts
 from bertcli.wings.evaluate.evaluators.masked import mask_facts, mask_figures, token_facts, token_loss
-from bertcli.wings.evaluate.evaluators.similarity import correlations, pair_facts, pair_figures
+from bertcli.wings.evaluate.evaluators.similarity import correlation_facts, correlations, pair_facts, pair_figures
 from bertcli.wings.evaluate.evaluators.tagging import figures as tag_figures
 from bertcli.wings.evaluate.evaluators.tagging import type_facts
 from bertcli.wings.evaluate.outcome import Outcome, Results, mean_facts, mean_figures, means_of
@@ -33,7 +34,7 @@ FEWER_REPEATS = 80  # of data sets of MANY texts, which take most of the time; f
 MANY = 400
 TRUE_ITEMS = 200_000  # of which the true figures are made
 ENOUGH = 60  # intervals, for a coverage
-NEVER = {"ece", "best_f1_threshold", "best_accuracy", "loss_sum"}  # figures that have no interval
+NEVER = {"ece", "best_f1_threshold", "best_accuracy", "loss_sum", "pearson_dot"}  # figures that have no interval
 
 
 class Family(NamedTuple):
@@ -156,6 +157,17 @@ def heavy(often: float) -> Callable[[Random, int], Arrays]:
     return make
 
 
+def similar(empty: float) -> Callable[[Random, int], Arrays]:
+    """BERTScores that hardly vary, but for a share of rows without tokens, which score 0."""
+
+    def make(random: Random, n: int) -> Arrays:
+        scores = np.clip(random.normal(0.9, 0.03, size=(n, 3)), 0, 1)
+        scores[random.random(n) < empty] = 0
+        return [scores]
+
+    return make
+
+
 def masked(known: float) -> Callable[[Random, int], Arrays]:
     def make(random: Random, n: int) -> Arrays:
         rank = random.geometric(known, size=n)
@@ -171,10 +183,6 @@ def scored(spread: float) -> Callable[[Random, int], Arrays]:
         return [tokens * random.lognormal(0.5, spread, size=n), tokens, np.zeros(n)]
 
     return make
-
-
-def no_facts(columns: Sequence[str], *arrays: Any) -> FigureFacts:
-    return FigureFacts()
 
 
 def sums_apart(columns: Sequence[str], *arrays: Any) -> FigureFacts:
@@ -233,7 +241,7 @@ FAMILIES = {
         },
     ),
     "sts": Family(
-        correlations, no_facts, (),
+        correlations, correlation_facts, (),
         {
             "middle, 30": (30, correlated(0.6)),
             "steps, 100": (100, correlated(0.7, steps=True)),
@@ -263,6 +271,16 @@ FAMILIES = {
             "middle, 400": (400, ranked(0.4)),
         },
     ),
+    "bertscore": Family(
+        mean_figures, score_facts, ("f1", "precision", "recall"),
+        {
+            "none empty, 100": (100, similar(0)),
+            "3 % empty, 100": (100, similar(0.03)),
+            "5 % empty, 100": (100, similar(0.05)),
+            "3 % empty, 200": (200, similar(0.03)),
+            "10 % empty, 400": (400, similar(0.1)),
+        },
+    ),
     "fill-mask": Family(
         mask_figures, mask_facts, ("accuracy@5", "mrr", "loss"),
         {
@@ -272,7 +290,7 @@ FAMILIES = {
             "middle, 100": (100, masked(0.3)),
             "middle, 400": (400, masked(0.4)),
             "heavy tails, 50": (50, heavy(0.05)),
-            "heavy tails, 80": (80, heavy(0.05)),
+            "heavy tails, 100": (100, heavy(0.05)),
         },
     ),
     "score": Family(
@@ -426,6 +444,26 @@ def test_few_items_without_a_difference_are_seldom_called_different(n: int) -> N
         figures = [estimate(model.figures, model.facts, resampling, "queries") for model in models]
         (found,) = differences(models[0], figures[0], models[1], figures[1], resampling)
         said += "is better" in sentence(found, n, "queries")
+    assert said / REPEATS <= 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / REPEATS)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("n", [10, 20, 50])
+def test_no_interval_leaves_out_0_against_p_where_a_few_rows_decide(n: int) -> None:
+    """Two systems that are as good, of which 5 % of the rows have no tokens and score 0."""
+    random = np.random.default_rng(n)
+    resampling, outside, said = SameDraws(n), 0, 0
+    for _ in range(REPEATS):
+        shared = random.normal(0.9, 0.03, size=n)
+        values = np.clip(shared + random.normal(0, 0.03, size=(2, n)), 0, 1)
+        values[random.random((2, n)) < 0.05] = 0
+        models = [Results(_ranking(name, of_model), np.arange(n)) for name, of_model in zip("ab", values, strict=True)]
+        figures = [estimate(model.figures, model.facts, resampling, "rows") for model in models]
+        (found,) = differences(models[0], figures[0], models[1], figures[1], resampling)
+        said += "is better" in sentence(found, n, "rows")
+        if found["low"] is not None and (found["low"] > 0 or found["high"] < 0):
+            outside += 1
+    assert outside == said
     assert said / REPEATS <= 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / REPEATS)
 
 

@@ -17,7 +17,7 @@ def test_the_page_draws_intervals_confusion_reliability_and_the_worst(tmp_path: 
     file = tmp_path / "report.html"
     assert bertcli("evaluate", REVIEWS, "-o", file, "--by", "about").status == 0
     page = file.read_text()
-    assert 'aria-label="0.8250 [0.6805, 0.9125]"' in page
+    assert 'aria-label="0.83 [0.68, 0.91]"' in page
     assert 'x1="68.05" x2="91.25"' in page, "the interval of the accuracy as a line"
     assert 'cx="82.50"' in page
     assert '<td data-name="from 0 to 1"><svg viewBox="-3 0 106 14" class="strip"' in page, "drawn, and not as text"
@@ -86,7 +86,7 @@ def test_the_page_escapes_texts(tmp_path: Path) -> None:
 def test_markdown_and_csv_hold_the_figures(tmp_path: Path) -> None:
     card, figures = tmp_path / "card.md", tmp_path / "figures.csv"
     assert bertcli("evaluate", REVIEWS, "-o", card).status == 0
-    assert "| accuracy | 0.8250 | [0.6805, 0.9125] | 40 |" in card.read_text()
+    assert "| accuracy | 0.83 | [0.68, 0.91] | 40 |" in card.read_text()
     assert bertcli("evaluate", REVIEWS, "-o", figures).status == 0
     header, first, *rest = figures.read_text().splitlines()
     assert header == "model,group,metric,value,low,high,n,reason"

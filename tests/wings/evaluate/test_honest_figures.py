@@ -123,6 +123,33 @@ def csv_rows() -> list[dict[str, str]]:
         return [*csv.DictReader(file)]
 
 
+def test_rows_that_repeat_a_text_are_noted(tmp_path: Path) -> None:
+    rows = [{"text": row["text"], "label": row["label"]} for row in csv_rows()]
+    hint = "repeat a text, and intervals take rows as independent"
+    for data, expected in (
+        (rows * 10, f"360 of 400 rows {hint}: --cluster text keeps the intervals honest."),
+        (rows + rows[:3], f"3 of 43 rows {hint}: --cluster text keeps"),
+    ):
+        assert expected in bertcli("evaluate", lines(tmp_path / "data.jsonl", data)).err
+    file = lines(tmp_path / "data.jsonl", rows * 10)
+    assert hint not in bertcli("evaluate", file, "--cluster", "text").err
+    clustered = judged(file, "--cluster", "text")["models"][0]["metrics"]["macro_f1"]
+    once = judged(lines(tmp_path / "once.jsonl", rows), "--cluster", "text")["models"][0]["metrics"]["macro_f1"]
+    assert (clustered["low"], clustered["high"]) == pytest.approx((once["low"], once["high"]))
+    assert hint not in bertcli("evaluate", lines(tmp_path / "data.jsonl", [*rows, rows[0]])).err, "one in forty"
+    # A text that two people judged otherwise is no repeated row; two rows of lines have no field to name.
+    assert hint not in bertcli("evaluate", lines(tmp_path / "data.jsonl", judged_twice(rows))).err
+    texts = tmp_path / "texts.txt"
+    texts.write_text("The tea is hot.\nA dog sat.\nThe tea is hot.\n", encoding="utf-8")
+    told = bertcli("evaluate", texts, "--task", "score").err
+    assert "1 of 3 rows repeats a text, and intervals take rows as independent: leave them out." in told
+
+
+def judged_twice(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    other = {"positive": "negative", "negative": "positive"}
+    return [*rows, *({"text": row["text"], "label": other[row["label"]]} for row in rows[:5])]
+
+
 def test_documents_and_paragraphs_are_clusters(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "data.conll"
     file.write_text("-DOCSTART- O\n\nParis B-LOC\n\nRome B-LOC\n\n-DOCSTART- O\n\nTea O\n")

@@ -14,12 +14,13 @@ from bertcli.statistics import metrics
 from bertcli.statistics.intervals import DRAWS, Figure, FigureFacts, Resampling, Share, estimate, wilson
 from bertcli.statistics.label_figures import LIKELY, multi_label_figures, single_label_figures
 from bertcli.tasks.parts.label_schemes import EntitySpan, LabelSet, entities
-from bertcli.wings.evaluate.comparison import bonett_price, detectable, holm, mcnemar, sentence
+from bertcli.wings.evaluate.comparison import bonett_price, detectable, differences, holm, mcnemar, sentence
 from bertcli.wings.evaluate.evaluators.answers import exact_match, f1
 from bertcli.wings.evaluate.evaluators.classification import label_details, single_label_details
 from bertcli.wings.evaluate.evaluators.ranking import in_order
 from bertcli.wings.evaluate.evaluators.similarity import pair_figures
 from bertcli.wings.evaluate.evaluators.tagging import count_by_type, figures, type_details
+from bertcli.wings.evaluate.outcome import Outcome, Results, means_of
 
 RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "evaluate.json").read_text(encoding="utf-8"))
 Case = dict[str, Any]
@@ -266,6 +267,42 @@ def test_a_figure_has_an_interval_if_it_is_defined_in_95_percent_of_the_draws() 
     assert with_undefined(260).reason == "not defined in 26% of the resamples"
 
 
+def test_few_items_decide_no_mean_and_no_difference_against_p() -> None:
+    """99 and 100 losses; two systems whose interval leaves out 0 though p does not bear it out."""
+    for items, given in ((99, False), (100, True)):
+        values = np.random.default_rng(2).gamma(2, size=items)
+        one = estimate(
+            lambda counts, values=values: {"loss": metrics.mean(values, counts)},  # type: ignore[misc]
+            FigureFacts({"loss": values}, losses=("loss",)), Resampling(items), "texts",
+        )["loss"]  # fmt: skip
+        assert (one.low is not None) == given
+        assert one.reason == ("" if given else "fewer than 100 texts: a few decide the mean, and may be missing here")
+    random = np.random.default_rng(20)
+    contradicted = 0
+    for _ in range(20):
+        values = np.clip(random.normal(0.9, 0.02, size=(2, 20)), 0, 1)
+        values[0, :2] = 0
+        models = [Results(means(name, of_model), np.arange(20)) for name, of_model in zip("ab", values, strict=True)]
+        of_models = [estimate(model.figures, model.facts, Resampling(20), "texts") for model in models]
+        (difference,) = differences(models[0], of_models[0], models[1], of_models[1], Resampling(20))
+        if difference["p"] > 0.05 and difference["low"] is None:
+            contradicted += 1
+            assert difference["reason"] == "resampling leaves out 0, but p is above 0.05"
+            said = sentence(difference, 20, "texts")
+            assert said.startswith("a and b: no difference that 20 texts can show (+0.")
+            assert said.endswith("no interval: resampling leaves out 0, but p is above 0.05).")
+        elif difference["low"] is not None:
+            assert difference["low"] <= 0 or difference["p"] <= 0.05
+    assert contradicted
+
+
+def means(name: str, values: Any) -> Outcome:
+    nothing = np.zeros(len(values))
+    return Outcome(
+        name=name, **means_of({"mrr@10": values}), usable=nothing == 0, badness=nothing, expected=[], found=[]
+    )
+
+
 def figure(value: float, low: float | None = None, high: float | None = None) -> Figure:
     return Figure(value, np.full(DRAWS, value), 9, low, high)
 
@@ -279,18 +316,18 @@ def compared(a: str, b: str, value: float, reach: float, metric: str = "accuracy
 
 def test_which_of_two_is_better_is_said_by_the_interval() -> None:
     assert sentence(compared("old", "new", 0.2, 0.1), 9, "texts") == (
-        "new is better: +0.200 accuracy [+0.100, +0.300], p = 0.012 (permutation)."
+        "new is better: +0.20 accuracy [+0.10, +0.30], p = 0.012 (permutation)."
     )
     assert sentence(compared("new", "old", -0.2, 0.1), 9, "texts") == (
-        "new is better: +0.200 accuracy [+0.100, +0.300], p = 0.012 (permutation)."
+        "new is better: +0.20 accuracy [+0.10, +0.30], p = 0.012 (permutation)."
     )
     for less in ("loss", "perplexity", "pseudo_perplexity", "log_loss", "brier", "ece"):
         assert sentence(compared("old", "new", 0.2, 0.1, less), 9, "texts").startswith(
-            f"old is better: -0.200 {less} [-0.300, -0.100]"
+            f"old is better: -0.20 {less} [-0.30, -0.10]"
         )
     assert sentence(compared("old", "new", 0.02, 0.1, "ndcg@10"), 200, "queries") == (
         "old and new: no difference that 200 queries can show (one of 0.034 ndcg@10 would have been seen): "
-        "+0.020 ndcg@10 [-0.080, +0.120], p = 0.012 (permutation)."
+        "+0.02 ndcg@10 [-0.08, +0.12], p = 0.012 (permutation)."
     )
 
 
@@ -321,7 +358,7 @@ def test_better_is_said_only_where_interval_and_p_both_say_so() -> None:
     said = compared("old", "new", 0.12, 0.11) | {"p": 0.07, "test": "McNemar"}
     assert sentence(said, 50, "texts") == (
         "old and new: no difference that 50 texts can show (one of 0.034 accuracy would have been seen): "
-        "+0.120 accuracy [+0.010, +0.230], p = 0.070 (McNemar); the interval leaves out 0, but p is above 0.05."
+        "+0.12 accuracy [+0.01, +0.23], p = 0.070 (McNemar); the interval leaves out 0, but p is above 0.05."
     )
     assert sentence(said | {"p": 0.05}, 50, "texts").startswith("new is better")
     assert "no difference" in sentence(said | {"p": None}, 50, "texts")

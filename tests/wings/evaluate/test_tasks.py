@@ -118,7 +118,7 @@ def test_triplets_count_how_often_the_positive_is_nearer() -> None:
 
 def test_the_better_of_two_models_is_said_with_its_lead() -> None:
     models = ["bert-mini-mlm", "bert-mini-sentence"]
-    expected = "bert-mini-sentence is better: +0.100 accuracy [+0.041, +0.156], p < 0.001 (McNemar)."
+    expected = "bert-mini-sentence is better: +0.10 accuracy [+0.04, +0.16], p < 0.001 (McNemar)."
     for a, b in (models, models[::-1]):
         left = bertcli("evaluate", DATA / "triplets.jsonl", "-m", a, "-m", b)
         assert expected in left.out
@@ -146,7 +146,14 @@ def test_vectors_are_compared_as_the_folder_says(how: str, tmp_path: Path) -> No
     assert values(record) == {"accuracy": pytest.approx((scores(x, near) > scores(x, far)).mean())}
     assert record["models"][0]["worst"][0]["expected"].startswith(how)
     pairs = [{"text1": row["text"], "text2": row["near"], "score": i / 7} for i, row in enumerate(rows)]
-    found = values(judged(lines(file, pairs), "-m", folder))
+    record = judged(lines(file, pairs), "-m", folder)
+    found, metrics = values(record), record["models"][0]["metrics"]
+    # An outlier may decide a linear correlation of similarities without bounds.
+    linear = metrics["pearson_dot" if how == "cosine" else "pearson"]
+    assert (linear["low"], linear["high"]) == (None, None)
+    assert linear["reason"].startswith("similarities without bounds may have outliers")
+    assert metrics["spearman"]["low"] is not None
+    assert (metrics["pearson"]["low"] is None) == (how != "cosine")
     assert found["pearson"] == pytest.approx(np.corrcoef(scores(x, near), np.arange(40))[0, 1], abs=1e-6)
     assert ("pearson_dot" in found) == (how == "cosine")
 
@@ -188,10 +195,10 @@ def test_a_grid_fits_a_terminal_of_80_columns() -> None:
     assert [line for line in shown if not line.startswith("Note")][:6] == [
         " Dims  Type     Bytes              accuracy               Difference        p",
         "─" * 78,
-        "  256  float32   1024  0.117 [0.071, 0.186]",
+        "  256  float32   1024     0.12 [0.07, 0.19]",
         "  256  binary      32  0.067 [0.034, 0.126]  -0.050 [-0.094, -0.005]    0.031",
-        "   64  float32    256  0.275 [0.203, 0.361]    +0.158 [0.088, 0.224]  < 0.001",
-        "   64  binary       8  0.225 [0.159, 0.308]    +0.108 [0.035, 0.178]    0.009",
+        "   64  float32    256     0.28 [0.20, 0.36]     +0.16 [+0.09, +0.22]  < 0.001",
+        "   64  binary       8     0.23 [0.16, 0.31]     +0.11 [+0.04, +0.18]    0.009",
     ]
 
 

@@ -250,13 +250,13 @@ def test_the_command_shows_a_table_that_fits_a_terminal() -> None:
     assert left.status == 0
     lines = left.out.splitlines()
     assert all(len(line) <= 80 for line in lines)
-    assert [line.split("  ")[0].strip() for line in lines[3:8]] == [
+    assert [line.split("  ")[0].strip() for line in lines[2:7]] == [
         "embeddings",
         *(f"after layer {i}" for i in (1, 2, 3, 4)),
     ]
-    assert "after layer 2  0.8500 ██████▊  [0.7093, 0.9294]" in left.out
+    assert "after layer 2  0.85 ██████▊   [0.71, 0.93]" in left.out
     below = " ".join(left.out.split())
-    assert "Best of 5 layers, chosen on these folds: after layer 2, 0.8500 [0.7093, 0.9294]. Majority: 0.5000" in below
+    assert "Best of 5 layers, chosen on these folds: after layer 2, 0.85 [0.71, 0.93]. Majority: 0.5000" in below
     assert "Control is the mean of 10 draws of random labels; their standard deviation is 0." in below
     assert "275 fits: all have converged within" in below
     assert "Note: 40 texts are few: differences between layers are mostly chance below 100." in left.err
@@ -279,7 +279,7 @@ def test_the_page_draws_the_curve_and_the_confusion_of_a_layer(tmp_path: Path) -
     data.write_text(DATA.read_text(encoding="utf-8").replace("negative", "<b>bad"), encoding="utf-8")
     assert bertcli("probe", "-i", data, *SENTIMENT, "-o", file).out == ""
     page = file.read_text(encoding="utf-8")
-    assert "<title>0.8500 [0.7093, 0.9294]</title>" in page
+    assert "<title>0.85 [0.71, 0.93]</title>" in page
     assert "does not show that the model uses it" in page
     assert all(f">{name}</text>" in page for name in ("accuracy", "majority", "control")), "lines have their names"
     assert "Probe (after layer 2): confusion matrix, true labels down" in page
@@ -405,7 +405,7 @@ def test_words_that_all_are_right_have_no_interval_but_a_reason(tmp_path: Path) 
         file.write_text("won O\ntoday O\nPeru B-LOC\n\n" * count)
         left = bertcli("probe", "-i", file, "--words", "--folds", "3")
         assert "[1.0000, 1.0000]" not in left.out
-        assert "1.0000 (no interval)" in left.out
+        assert "1.000 (no interval)" in left.out
         assert reason in " ".join(left.out.split())
         record = json.loads(bertcli("probe", "-i", file, "--words", "--folds", "3", "--format", "json").out)
         figure = record["layers"][0]["accuracy"]

@@ -28,6 +28,7 @@ from bertcli.errors import BertcliError, number_of
 from bertcli.files.labelled.fields import NOTHING, FieldSpec, Parts, Row, read_text, read_texts
 from bertcli.files.texts import Item
 from bertcli.model import Model
+from bertcli.statistics.intervals import FigureFacts
 from bertcli.tasks.options import Truncation
 from bertcli.tasks.running.batches import check_finite, hidden_states, in_packed_batches
 from bertcli.tasks.running.run import results
@@ -38,7 +39,7 @@ from bertcli.tracing.dispatch import Array
 from bertcli.wings.evaluate.evaluators.evaluator import F1, Evaluator, FigureSpec
 from bertcli.wings.evaluate.load.labelled import Labelled, Rated
 from bertcli.wings.evaluate.options import Evaluate
-from bertcli.wings.evaluate.outcome import Outcome, means_of, usable
+from bertcli.wings.evaluate.outcome import Names, Outcome, mean_facts, means_of, usable
 
 Numbers = NDArray[np.float64]
 SCALES = "Each model's scores have a scale of their own: compare texts by one model, not models by their scores."
@@ -416,7 +417,7 @@ def _outcome(
     columns = zip(data.rows, texts, precision, recall, f1, strict=True)
     return Outcome(
         name=name,
-        **means_of(values),
+        **{**means_of(values), "facts": score_facts},
         usable=usable,
         badness=np.nan_to_num(1 - f1),
         expected=[" / ".join(row.label.references) for row in data.rows],
@@ -429,6 +430,11 @@ def _outcome(
             for row, text, *numbers in columns
         ],
     )
+
+
+def score_facts(columns: Names, values: Numbers) -> FigureFacts:
+    """Say that a few rows may decide these means: a text without tokens scores 0, far from all others."""
+    return replace(mean_facts(columns, values), losses=FIGURES)
 
 
 def read_references(value: Any) -> list[str]:

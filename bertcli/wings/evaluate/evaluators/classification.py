@@ -25,7 +25,7 @@ from bertcli.statistics.label_figures import (
 )
 from bertcli.statistics.metrics import Numbers
 from bertcli.tasks.registry import SENTIMENT_SAMPLE
-from bertcli.wings.evaluate.evaluators.evaluator import ACCURACY, Evaluator, FigureSpec
+from bertcli.wings.evaluate.evaluators.evaluator import Evaluator, FigureSpec
 from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Details, Names, Outcome, usable
@@ -232,7 +232,7 @@ EVALUATORS = {
         unit="texts",
         fields=(TEXT, SECOND._replace(optional=True), FieldSpec(LABEL, read_label)),
         figures={
-            "accuracy": ACCURACY,
+            "accuracy": FigureSpec("share of texts whose label is right"),
             "macro_f1": MACRO_F1,
             "micro_f1": FigureSpec("F1 of all labels together; with one label a text it equals accuracy"),
             "weighted_f1": FigureSpec("mean of the labels' F1, weighted by how often each is true"),

@@ -21,8 +21,7 @@ class FigureSpec(NamedTuple):
     less_is_better: bool | None = False
 
 
-# Figures of several tasks.
-ACCURACY = FigureSpec("share of texts (of tag: of words) whose label, or nearer text, is right")
+# A figure of several tasks.
 F1 = FigureSpec("harmonic mean of precision and recall")
 
 

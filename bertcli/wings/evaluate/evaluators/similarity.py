@@ -19,7 +19,7 @@ from bertcli.statistics import metrics
 from bertcli.statistics.intervals import FigureFacts
 from bertcli.statistics.metrics import Figures, Numbers
 from bertcli.tasks.registry import SENTENCE_SAMPLE
-from bertcli.wings.evaluate.evaluators.evaluator import ACCURACY, Evaluator, FigureSpec
+from bertcli.wings.evaluate.evaluators.evaluator import Evaluator, FigureSpec
 from bertcli.wings.evaluate.load.labelled import Labelled, texts_of
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Arrays, Details, Names, Outcome, VectorStorage, means_of
@@ -28,6 +28,7 @@ Vectors = NDArray[Any]
 OF_VECTORS = ("truncate_dim", "dtype")  # options about how vectors are stored
 UNIT = 1e-3  # how far from 1 the length of a normalized vector may be
 BYTES = {"float32": 4, "float16": 2, "int8": 1, "binary": 1 / 8}  # a number takes
+UNBOUNDED = "similarities without bounds may have outliers, of which a few decide it; spearman ranks them"
 FEWEST_OF_A_CLASS = 10  # pairs of each label: with six the resampled intervals cover 81 %
 
 
@@ -156,6 +157,7 @@ def _correlated(
         name=name,
         figures_from=correlations,
         arrays=[truth, scores] if dots is None else [truth, scores, dots],
+        facts=correlation_facts if how == "cosine" else unbounded_facts,
         exchangeable=standardized_scores,
         usable=usable,
         badness=rank_errors,
@@ -179,6 +181,16 @@ def correlations(
         figures["spearman_dot"] = metrics.spearman(dots, truth, counts)
         figures["pearson_dot"] = metrics.pearson(dots, truth, counts)
     return figures
+
+
+def correlation_facts(columns: Names, *arrays: Numbers) -> FigureFacts:
+    """Say that a linear correlation of dot products can have no interval."""
+    return FigureFacts(no_interval={"pearson_dot": UNBOUNDED})
+
+
+def unbounded_facts(columns: Names, *arrays: Numbers) -> FigureFacts:
+    """Say that a linear correlation of similarities without bounds can have no interval."""
+    return FigureFacts(no_interval={"pearson": UNBOUNDED})
 
 
 def standardized_scores(truth: Numbers, *scores: Numbers) -> Arrays:
@@ -272,7 +284,7 @@ EVALUATORS = {
             FieldSpec(("positive", "near"), read_text),
             FieldSpec(("negative", "far"), read_text),
         ),
-        figures={"accuracy": ACCURACY},
+        figures={"accuracy": FigureSpec("share of rows whose second text is nearer to the first than the third is")},
         evaluate=evaluate,
         place=0,
         options=OF_VECTORS,

@@ -35,7 +35,7 @@ from bertcli.tasks.parts.label_schemes import (
 )
 from bertcli.tokens.word_places import WordPlaces
 from bertcli.wings.evaluate.evaluators.classification import MACRO_F1
-from bertcli.wings.evaluate.evaluators.evaluator import ACCURACY, F1, Evaluator, FigureSpec
+from bertcli.wings.evaluate.evaluators.evaluator import F1, Evaluator, FigureSpec
 from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Details, Names, Outcome, usable
@@ -310,7 +310,7 @@ FIGURES = {
     "precision": FigureSpec("share of the entities found that are right, in extent and type"),
     "recall": FigureSpec("share of the true entities that are found, in extent and type"),
     "macro_f1": MACRO_F1,
-    "accuracy": ACCURACY,
+    "accuracy": FigureSpec("share of words whose type is right"),
     "f1:TYPE": FigureSpec("F1 of the entities of one type"),
 }
 EVALUATORS = {

@@ -7,7 +7,7 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.files.formats import ending_of
 from bertcli.files.labelled.conll import DOCUMENT, cells_of, tagged_sentences
 from bertcli.files.labelled.rows import LabelledText, LeftOut
-from bertcli.files.labelled.tables import ReadTable, check_columns, check_regular, is_table, read_table
+from bertcli.files.labelled.tables import ReadTable, check_columns, check_regular, is_table, read_table, repeats
 from bertcli.files.read.inputs import rows_in
 from bertcli.files.read.line_reader import LineFile
 from bertcli.files.read.rows import RowColumns
@@ -44,7 +44,8 @@ def read(file: str, options: Evaluate) -> Labelled:
         raise BertcliError(f"{file} has no texts that can be used, so there is nothing to evaluate.")
     groups = [str(row.group) for row in kept] if options.by is not None else []
     clusters = [str(row.cluster) for row in kept] if options.cluster is not None else []
-    return Labelled(file, task, data.why, [row.text for row in kept], left_out, corpus, groups, clusters, data.note)
+    note = data.note or ("" if options.cluster else repeats(kept, None))
+    return Labelled(file, task, data.why, [row.text for row in kept], left_out, corpus, groups, clusters, note)
 
 
 def _read_file(file: str, options: Evaluate, left_out: LeftOut) -> ReadTable:

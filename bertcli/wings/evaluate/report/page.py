@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from bertcli.report.charts import STYLE as CHARTS
 from bertcli.report.charts import Curve, charted, confused, strip
+from bertcli.report.intervals import written
 from bertcli.report.page import Markup, element, page, side_by_side, table
 from bertcli.report.tables import Row
 from bertcli.report.terminal import Column
-from bertcli.statistics.intervals import Record, interval, value
+from bertcli.statistics.intervals import Record
 from bertcli.wings.evaluate import provenance
 from bertcli.wings.evaluate.comparison import p_of
 from bertcli.wings.evaluate.evaluation import Evaluation
@@ -94,12 +95,12 @@ def _rows_of_figures(models: Sequence[Record], group: str | None) -> Iterator[Ro
         for model in models:
             figure = figures_of(model)[group].get(name)
             if figure is not None:
-                cells = value(figure), interval(figure), f"{figure['n']:,}", _strip(figure)
+                cells = *written(figure), f"{figure['n']:,}", _strip(figure)
                 yield group, name, model["model"], *cells
 
 
 def _strip(figure: Record) -> Markup | str:
-    return strip(figure["value"], figure["low"], figure["high"], f"{value(figure)} {interval(figure)}")
+    return strip(figure["value"], figure["low"], figure["high"], written(figure).together)
 
 
 def _explained(models: Sequence[Record], task: str) -> Markup:
@@ -136,7 +137,7 @@ def many_differences(record: Record) -> tuple[str, list[Column], list[list[str]]
     rows: list[Row] = []
     for one in record["differences"]:
         p = "" if one["p"] is None else p_of(one["p_holm"])
-        rows.append((one["b"], one["metric"], value(one, "+.4f"), interval(one, "+.4f"), p))
+        rows.append((one["b"], one["metric"], *written(one, signed=True), p))
     return f"Differences from {record['models'][0]['model']}", *tabled(columns, rows)
 
 
@@ -155,7 +156,7 @@ def _label_table(models: Sequence[Record], rows: Sequence[Row]) -> tuple[list[Co
     wider: list[Row] = []
     for row, label in zip(rows, labels, strict=True):
         recall = {"value": label["recall"], "low": label["recall_low"], "high": label["recall_high"]}
-        wider.append((*row[:at], interval(recall), *row[at:]))
+        wider.append((*row[:at], written(recall).interval, *row[at:]))
     return tabled(columns, wider)
 
 

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bertcli.report.documents import Document
+from bertcli.report.intervals import written
 from bertcli.report.tables import Row, Table
 from bertcli.report.terminal import Column
-from bertcli.statistics.intervals import Record, interval, value
+from bertcli.statistics.intervals import Record
 from bertcli.wings.evaluate import provenance
 from bertcli.wings.evaluate.comparison import p_of, sentence
 from bertcli.wings.evaluate.evaluation import Evaluation
@@ -80,11 +81,11 @@ def _side_by_side(models: Sequence[Record]) -> Cells:
     for group, names in figures_of(models[0]).items():
         for name in names:
             figures = [figures_of(model)[group][name] for model in models if name in figures_of(model)[group]]
-            cells = [(value(figure), interval(figure)) for figure in figures]
+            cells = [written(figure) for figure in figures]
             if len(models) == 1:
                 rows.append((group, name, *cells[0], f"{figures[0]['n']:,}"))
             elif len(figures) == len(models):
-                rows.append((group, name, *map(" ".join, cells), f"{figures[0]['n']:,}"))
+                rows.append((group, name, *(cell.together for cell in cells), f"{figures[0]['n']:,}"))
     return tabled(columns, rows)
 
 
@@ -103,7 +104,7 @@ def rows_of_differences(differences: Sequence[Record]) -> Iterator[Row]:
     for each in differences:
         p = "" if each["p"] is None else p_of(each["p"])
         seen = "" if each["smallest"] is None else f"{each['smallest']:.2g}"
-        yield each["metric"], value(each, "+.4f"), interval(each, "+.4f"), p, each["test"], seen
+        yield each["metric"], *written(each, signed=True), p, each["test"], seen
 
 
 def _below_one_another(record: Record) -> Cells:
@@ -118,10 +119,10 @@ def _below_one_another(record: Record) -> Cells:
         stored = [model.get(key, "") for key in VectorStorage._fields]
         short = name.removesuffix(f", {VectorStorage(*stored).title}")
         figure = model["metrics"][main]
-        cells = [f"{value(figure, '.3f')} {interval(figure, '.3f')}", "", ""]
+        cells = [written(figure).together, "", ""]
         if name in difference_of:
             other = difference_of[name]
-            cells[1] = f"{value(other, '+.3f')} {interval(other, '.3f')}"
+            cells[1] = written(other, signed=True).together
             cells[2] = "" if other["p"] is None else p_of(other["p_holm"])
         rows.append((short, *stored, *cells))
     return tabled(columns, rows)

@@ -18,8 +18,9 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.report.charts import Curve, by_layer, confusion_map
 from bertcli.report.documents import Document, View
 from bertcli.report.figures import Panel, WithFigure, curve, heat_map
+from bertcli.report.intervals import written
 from bertcli.report.terminal import Column
-from bertcli.statistics.intervals import Figure, interval, value
+from bertcli.statistics.intervals import Figure
 from bertcli.tasks.compute.encode import EncodeTask
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.interpret.compute.layer_states import Pooling
@@ -207,7 +208,8 @@ class Probe(View, WithFigure):
     def _best_sentence(self) -> str:
         best = self.layers[self.best]
         accuracy = best.accuracy.record
-        shown = "(no interval)" if accuracy["low"] is None else interval(accuracy)
+        value, interval = written(accuracy)
+        shown = "(no interval)" if accuracy["low"] is None else interval
         # The best of several, chosen on the folds that also measure it, looks better than it is.
         compared = f"{len(self.layers)} {'layer' if len(self.layers) == 1 else 'layers'}"
         pooling = ""
@@ -217,7 +219,7 @@ class Probe(View, WithFigure):
             pooling = f", pooling {','.join(self.pooling)}"
         several = ", of which a text may have several" if self.multi_label else ""
         return (
-            f"Best of {compared}, chosen on these folds: {state_name(self.best)}{pooling}, {value(accuracy)} "
+            f"Best of {compared}, chosen on these folds: {state_name(self.best)}{pooling}, {value} "
             f"{shown}. Majority: {best.majority:.4f} of {self.count:,} {self.unit}, "
             f"{len(self.labels)} labels{several}."
         )
@@ -239,11 +241,12 @@ class Probe(View, WithFigure):
 def _row(layer: LayerFigures) -> list[str]:
     """A layer as a row of the table."""
     accuracy, selectivity = layer.accuracy.record, layer.selectivity
+    shown = written(accuracy)
     return [
         state_name(layer.layer),
-        f"{value(accuracy)} {_bar(accuracy['value'])}",
-        interval(accuracy),
-        value(layer.macro_f1.record),
+        f"{shown.value} {_bar(accuracy['value'])}",
+        shown.interval,
+        written(layer.macro_f1.record).value,
         f"{layer.control:.4f}",
         # Two digits, so that the table fits 80 columns; the record has all.
         f"{selectivity.value:+.2f}{_half_width(selectivity)}",
