@@ -1,13 +1,11 @@
 """The declaration of what a wing or a plugin brings; a file of its own, since both import it and nothing else here."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A command, as --help shows it before its module is imported.
 
     summary      the first line of the command's docstring; a test holds the two equal
@@ -25,7 +23,7 @@ class Command:
     module: str
     position: int = 0
     most_used: tuple[str, ...] = ()
-    brief: Mapping[str, str] = field(default_factory=dict)
+    brief: Mapping[str, str] = {}
     other_words: tuple[str, ...] = ()
 
 
@@ -41,8 +39,7 @@ class CommandParts(NamedTuple):
     endings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Topic:
+class Topic(NamedTuple):
     """A page of the guide: its file, its place in the list, and what else a reader may call it."""
 
     file: Path
@@ -55,8 +52,7 @@ class Topic:
         return self.file.stem
 
 
-@dataclass(frozen=True)
-class Engine:
+class Engine(NamedTuple):
     """An engine that computes hidden states instead of NumPy.
 
     name         what `--engine` and `bertcli.load(engine=…)` take
@@ -73,8 +69,7 @@ class Engine:
     served_with: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Extension:
+class Extension(NamedTuple):
     """The declaration of a wing or a plugin. A module is named, not imported, until what it holds is used.
 
     names      names of the package `bertcli`, each with the module: {"search": "bertcli.wings.search.calls"}
@@ -98,8 +93,8 @@ class Extension:
 
     name: str
     commands: tuple[Command, ...] = ()
-    names: Mapping[str, str] = field(default_factory=dict)
-    methods: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = {}
+    methods: Mapping[str, str] = {}
     examples: str | None = None
     doctor: str | None = None
     engines: tuple[Engine, ...] = ()
@@ -107,7 +102,7 @@ class Extension:
     stands_on: tuple[str, ...] = ()
     extra: str | None = None
     families: tuple[str, ...] = ()
-    tasks: Mapping[str, str] = field(default_factory=dict)
-    views: Mapping[str, str] = field(default_factory=dict)
+    tasks: Mapping[str, str] = {}
+    views: Mapping[str, str] = {}
     formats: tuple[str, ...] = ()
-    kinds: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, str] = {}

@@ -29,8 +29,7 @@ class EncodeInput(NamedTuple):
     cut: Cut = "longest"
 
 
-@dataclass(frozen=True)
-class Listed:
+class Listed(NamedTuple):
     """The tokens of a text as lists; an Encoding makes new lists on every access."""
 
     ids: list[int]
