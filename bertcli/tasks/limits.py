@@ -43,7 +43,7 @@ class DoorLimits:
     in_options   characters of all options, each alternative with the template around it
     tokens       computed
     predictions  in the answer; a long one counts as several
-    vectors      bytes of the token vectors that are held to compare texts by
+    vectors      bytes of the vectors that are held to compare texts by
     files        bytes of the files that are read, unpacked
     """
 
@@ -155,6 +155,11 @@ def check_files(files: Iterable[str], limits: DoorLimits) -> None:
         if size > limits.files:
             why = f"These files have more than {limits.files:,} bytes, unpacked"
             raise TooMuch(f"{why}: name fewer.", "too_large")
+
+
+def most_vectors(width: int, limits: DoorLimits) -> int | None:
+    """Count the vectors of this width that may be held; None: any number."""
+    return None if limits.vectors is None else limits.vectors // (width * BYTES_OF_A_NUMBER)
 
 
 def too_many_texts(count: int, most: int | None) -> TooMuch:

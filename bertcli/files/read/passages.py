@@ -13,6 +13,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError
@@ -107,10 +108,11 @@ def has_fields(file: str) -> bool:
     return _ending(file) in ROWS
 
 
-def passages_in(file: str, column: str | None = None) -> list[PassageOfFile]:
+def passages_in(file: str, column: str | None = None, most: int | None = None) -> list[PassageOfFile]:
     """List the passages of a file; blank ones are left out. `column` is the field of rows (default: text).
 
-    Errors: BertcliError naming file and line for what cannot be read, is not UTF-8, or lacks the field.
+    most: where there are more passages, one more than these is listed. Errors: BertcliError naming file and line for
+    what cannot be read, is not UTF-8, or lacks the field.
     """
     ending = _ending(file)
     if ending in ROWS:
@@ -119,7 +121,8 @@ def passages_in(file: str, column: str | None = None) -> list[PassageOfFile]:
         passages = _paragraphs(file_lines(file))
     else:
         passages = (PassageOfFile(text, number, number) for number, text in enumerate(file_lines(file), 1))
-    return [passage for passage in passages if passage.text.strip()]
+    with_words = (passage for passage in passages if passage.text.strip())
+    return [*islice(with_words, None if most is None else most + 1)]
 
 
 def file_lines(file: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from bertcli.cli.options import ModelOptions, models_given
+from bertcli.cli.options import ModelOptions, models_given, wrong
 from bertcli.cli.request import open_as, public_name
 from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
@@ -38,6 +38,9 @@ class AgentOptions:
     root: list[str] | None = option(
         None, "DIR", "Files below this folder may be read; repeat for more. (default: the working folder)"
     )
+    index: str | None = option(
+        None, "FILE", "Keep the vectors of searched files in this file, too, for the next start. (default: in memory)"
+    )
 
 
 def mcp(models: AgentModels, options: AgentOptions) -> None:
@@ -53,12 +56,15 @@ def mcp(models: AgentModels, options: AgentOptions) -> None:
     """
     if find_spec("mcp") is None:
         raise BertcliError("bertcli mcp needs the package mcp: pip install 'bertcli[agents]'.")
+    from bertcli.files.read.passages import ENDINGS
     from bertcli.model import Model
     from bertcli.wings.agents.roots import Roots
     from bertcli.wings.agents.server import serve
     from bertcli.wings.agents.tools import AvailableModels, tools
 
     roots = Roots(options.root or ["."])
+    if options.index is not None and options.index.lower().endswith(ENDINGS):
+        raise wrong("--index", f"choose a name that does not end in {', '.join(ENDINGS)}, which search reads.")
 
     def open_model(name: str) -> "Model":
         opened = open_as(Model, replace(models, model=name), name)  # type: ignore[arg-type]
@@ -70,4 +76,4 @@ def mcp(models: AgentModels, options: AgentOptions) -> None:
         available.opened(name)
     if sys.stdin.isatty():
         logger.info("waiting for the requests of an assistant, which starts this command: bertcli guide agents.")
-    serve(tools(available, roots))
+    serve(tools(available, roots, options.index))

@@ -102,6 +102,11 @@ class Roots:
         """True for a path, without links, below one of the folders."""
         return any(path.is_relative_to(folder) for folder in self.folders)
 
+    @property
+    def relative(self) -> str:
+        """A sentence on what names are relative to."""
+        return f"Names are relative to {self}; . is all of it."
+
     def __str__(self) -> str:
         return " or ".join(quoted(folder.name or "/") for folder in self.folders)
 

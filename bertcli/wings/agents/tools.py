@@ -4,6 +4,7 @@ Arguments of a tool are options of a command, with the command's own types and h
 """
 
 import glob
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
 from importlib import import_module
@@ -39,6 +40,8 @@ LIMITS = DoorLimits(
     files=64_000_000,
 )
 COMPARED = ("encode",)  # for which a model was trained whose vectors are compared
+ALL = ["."]  # the files of a search, unless it names others
+MOST_LISTED = 1000  # files
 MOST_COMPARED = 200  # texts, each with each
 MOST_SAID = 300  # characters of what is wrong with an argument
 Schema = dict[str, Any]
@@ -143,8 +146,11 @@ class AvailableModels:
         raise BertcliError(f"No model for {task.name}: start bertcli mcp with -m MODEL, such as {needs.fitting}.")
 
 
-def tools(models: AvailableModels, roots: Roots) -> list[Tool]:
-    """Make the tools. Search and keywords are among them where their wings are there."""
+def tools(models: AvailableModels, roots: Roots, index: str | None = None) -> list[Tool]:
+    """Make the tools. Search and keywords are among them where their wings are there.
+
+    index: the file in which search keeps vectors for the next process.
+    """
     made = [
         _of_task(models, "classify", "classify", "Label texts, or with candidates decide which of these labels fits."),
         _of_task(models, "fill_mask", "fill-mask", "Find the words that fit where a text has [MASK]."),
@@ -174,7 +180,8 @@ def tools(models: AvailableModels, roots: Roots) -> list[Tool]:
         described = "Find the words of a text that its vector is nearest to."
         made.insert(1, _of_task(models, "keywords", "keywords", described))
     if "search_files" in extensions.exported_names():
-        made.insert(0, _search(models, roots))
+        made.insert(0, _search(models, roots, index))
+        made.insert(1, _files(roots))
     return made
 
 
@@ -208,37 +215,57 @@ def _of_task(
     return Tool(name, description, arguments, ("texts",), records)
 
 
-def _search(models: AvailableModels, roots: Roots) -> Tool:
-    """Make the tool that searches files by meaning."""
+def _search(models: AvailableModels, roots: Roots, index: str | None) -> Tool:
+    """Make the tool that searches files by meaning; their vectors are kept while the process lives."""
     arguments: Schema = {
         "query": {"type": "string", "description": "What is looked for, in words of your own."},
-        "files": {
-            "type": "array",
-            "items": {"type": "string"},
-            "minItems": 1,
-            "description": f"Names, folders or patterns such as docs/**/*.md, below {roots}.",
-        },
+        "files": _named_files(roots),
         **_offered("search", _options_of("search")),
     }
     arguments["top_k"] |= {"maximum": 100, "description": "How many passages. (default: 5)"}
 
-    def run(given: Arguments) -> Any:
+    def records(given: Arguments) -> Any:
         encode = spec("encode")
         assert encode is not None
         chosen = {"top_k": 5, **{name: given[name] for name in OFFERED["search"] if name in given}}
         try:
-            names = [
-                glob.escape(name) if glob.has_magic(name) else name for name in roots.files(given["files"], LIMITS)
-            ]
+            files = roots.files(given.get("files", ALL), LIMITS)
+            names = [glob.escape(name) if glob.has_magic(name) else name for name in files]
             model = models.for_task(encode, encode.options(), COMPARED)
-            hits = extensions.exported("search_files")(given["query"], names, model=model, **chosen)
+            search_files = extensions.exported("search_files")
+            hits = search_files(given["query"], names, model=model, index=index, keep=True, limits=LIMITS, **chosen)
         except BertcliError as error:
             raise BertcliError(roots.in_words(str(error))) from None
-        records = [{**hit, "file": roots.shown(hit["file"])} for hit in hits]
-        return {"records": records, "model": model.name}
+        return {"records": [{**hit, "file": roots.shown(hit["file"])} for hit in hits], "model": model.name}
 
     description = "Search files by meaning: the passages nearest to a query, each with file and line."
-    return Tool("search", description, arguments, ("query", "files"), run)
+    return Tool("search", description, arguments, ("query",), records)
+
+
+def _named_files(roots: Roots) -> Schema:
+    """The schema of an argument that names files."""
+    return {
+        "type": "array",
+        "items": {"type": "string"},
+        "minItems": 1,
+        "default": ALL,
+        "description": f"Names, folders or patterns such as docs/**/*.md. {roots.relative}",
+    }
+
+
+def _files(roots: Roots) -> Tool:
+    """Make the tool that lists what search reads."""
+
+    def run(given: Arguments) -> Any:
+        try:
+            files = roots.files(given.get("files", ALL))
+        except BertcliError as error:
+            raise BertcliError(roots.in_words(str(error))) from None
+        records = [{"file": roots.shown(file), "bytes": os.path.getsize(file)} for file in files[:MOST_LISTED]]
+        return {"records": records, "files": len(files)}
+
+    described = f"List the files that search reads, with their sizes: at most {MOST_LISTED:,}, and how many there are."
+    return Tool("list_files", described, {"files": _named_files(roots)}, (), run)
 
 
 def _similarity(models: AvailableModels, texts: Sequence[str]) -> Any:

@@ -9,11 +9,17 @@ from bertcli.files.read.inputs import from_files
 from bertcli.files.read.passages import searched_files
 from bertcli.files.search import open_vectors
 from bertcli.loaded_model import LoadedModel
+from bertcli.tasks.limits import NO_LIMITS, DoorLimits
 from bertcli.tasks.options import declared
 from bertcli.tasks.running.task import Record
 from bertcli.wings.search.files import Passages
+from bertcli.wings.search.index import Kept
 from bertcli.wings.search.spec import QueryOptions, SearchOptions
 from bertcli.wings.search.stored import SearchedVectors
+
+MOST_KEPT = 256 << 20  # bytes of vectors in memory
+# What calls with `keep` keep, by the name of the index.
+KEPT: dict[str | None, Kept] = {}
 
 
 def search(
@@ -58,6 +64,8 @@ def search_files(
     hybrid: bool = False,
     rerank: LoadedModel | str | Path | None = None,
     top_k: int = 10,
+    keep: bool = False,
+    limits: DoorLimits = NO_LIMITS,
     **options: Any,
 ) -> list[Record]:
     """Records {query, file, line, score, text}: the passages of files nearest to each query, best first.
@@ -65,7 +73,9 @@ def search_files(
     files: names, or patterns such as "docs/**/*.md", of the endings that `bertcli search -i` reads. model: opened or
     to be opened (default: the bundled one). column: the field of rows that holds the text. index: a file that keeps
     the vectors, so that only files that have changed are encoded. sparse: compare sparse vectors. hybrid: rank by
-    keywords (BM25), too. rerank: a reranker that orders the 50 best. options: as of `Model.encode`.
+    keywords (BM25), too. rerank: a reranker that orders the 50 best. keep: keep the vectors in memory (256 MB at most),
+    so that the next call encodes only files that have changed. limits: the bounds of a door. options: as of
+    `Model.encode`.
 
     Errors: BertcliError for what cannot be read, or is not given as the model needs it.
     """
@@ -76,7 +86,8 @@ def search_files(
     names = searched_files([str(pattern) for pattern in patterns], column)
     opened = _opened(model, asked.sample, query.prompt_name)
     reranker = None if rerank is None else _opened(rerank)
-    passages = Passages(opened, names, asked, query)
+    in_memory = KEPT.setdefault(kept, Kept(kept, MOST_KEPT)) if keep else None
+    passages = Passages(opened, names, asked, query, in_memory, limits)
     return [hit.record for hits in passages.hits(_listed(queries), reranker) for hit in hits]
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.files.read.passages import PassageOfFile, digest_of, passages_in
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
@@ -23,12 +24,13 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.report.progress import progress
 from bertcli.tasks.compute import rank
+from bertcli.tasks.limits import NO_LIMITS, DoorLimits, TooMuch, most_vectors, over
 from bertcli.tasks.rank import RankOptions
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import Record
 from bertcli.weights.digest import signature
 from bertcli.wings.search.bm25 import Keywords, fused
-from bertcli.wings.search.index import FileVectors, Made, divided, read_index, write_index
+from bertcli.wings.search.index import FileVectors, Kept, Made, divided
 from bertcli.wings.search.rows import joined
 from bertcli.wings.search.spec import QueryOptions, SearchOptions
 from bertcli.wings.search.vectors import Comparison
@@ -77,11 +79,20 @@ class Passages:
     """The passages of files with their vectors.
 
     An index keeps the vectors: only files that have changed are encoded, and what is new is written to it, as soon as a
-    minute's work is done, and when the run is interrupted. Errors: BertcliError for files without text, those that
-    cannot be read, and a model without such vectors.
+    minute's work is done, and when the run is interrupted. kept: keeps them in memory, too. limits: of the door.
+    Errors: BertcliError for files without text, those that cannot be read, and a model without such vectors; TooMuch.
     """
 
-    def __init__(self, model: LoadedModel, files: Sequence[str], search: SearchOptions, query: QueryOptions) -> None:
+    def __init__(
+        self,
+        model: LoadedModel,
+        files: Sequence[str],
+        search: SearchOptions,
+        query: QueryOptions,
+        kept: Kept | None = None,
+        limits: DoorLimits = NO_LIMITS,
+    ) -> None:
+        self._kept = kept or Kept(search.index)
         model = model.for_prompt(query.prompt_name)
         self._search, column, index = search, search.column, search.index
         self._comparison = Comparison(model, query.encode_options, search.sparse)
@@ -91,12 +102,12 @@ class Passages:
         # A Router may have another network for the queries.
         encoder = task.model
         self._made = Made(signature(encoder.name, encoder.files_read), self._comparison.settings, task.width)
-        entries = {} if index is None else read_index(index, self._made)
-        in_files = {file: passages_in(file, column) for file in files}
+        entries = self._kept.read(self._made)
+        in_files = _read(files, column, task.width, limits)
         if not any(in_files.values()):
             where = files[0] if len(files) == 1 else f"these {len(files)} files"
             raise BertcliError(f"There is no text in {where} to search.")
-        digests = {file: file if index is None else digest_of(file, column) for file in files}
+        digests = {file: digest_of(file, column) if self._kept.is_used else file for file in files}
         new = {digest: file for file, digest in digests.items() if digest not in entries}
         if new:
             # Of an index stays what is used now, or whose file exists; older states of a file do not.
@@ -105,9 +116,10 @@ class Passages:
                 if digest not in used and (entry.path in paths or not os.path.exists(entry.path)):
                     del entries[digest]
             self._encode({digest: (file, in_files[file]) for digest, file in new.items()}, entries)
+        self._kept.remember(self._made, entries, {*digests.values()})
         self.chunks: list[Located] = []
         for file in files:
-            self.chunks += _located(file, in_files[file], entries[digests[file]], index)
+            self.chunks += _located(file, in_files[file], entries[digests[file]], index or file)
         self.rows = joined([entries[digests[file]].rows for file in files])
 
     @cached_property
@@ -159,14 +171,15 @@ class Passages:
             blocks = progress(blocks, "search", reached, "passages")
         parts: list[tuple[int, int, int]] = []  # a text's number, and the first and last character of a part of it
         rows = [self._comparison.no_rows]
-        done, index = 0, self._search.index
+        done = 0
         begun = written = time.monotonic()
 
         def keep() -> None:
             """Add the files that are done to the entries, and write these, if there is an index."""
             entries.update(divided(new, parts, joined(rows), done))
-            if index is not None and not new.keys().isdisjoint(entries):
-                write_index(index, self._made, entries)
+            if not new.keys().isdisjoint(entries):
+                self._kept.write(self._made, entries)
+                self._kept.remember(self._made, entries, new.keys())
 
         try:
             with closing(blocks):
@@ -181,7 +194,7 @@ class Passages:
                         written = time.monotonic()
         finally:  # after Ctrl-C, too
             keep()
-        hint = "; --index FILE keeps the vectors for the next time" if index is None else ""
+        hint = "" if self._kept.is_used else "; --index FILE keeps the vectors for the next time"
         if parts:
             encoded, files = number_of(len(parts), "text"), number_of(len(new), "file")
             logger.info("%s of %s encoded in %.1f s%s.", encoded, files, time.monotonic() - begun, hint)
@@ -196,6 +209,24 @@ class Passages:
         return [*chosen.values()]
 
 
+def _read(files: Sequence[str], column: str | None, width: int, limits: DoorLimits) -> dict[str, list[PassageOfFile]]:
+    """Read the passages of each file, with vectors of this width. Errors: BertcliError; TooMuch."""
+    most = most_vectors(width, limits)
+    in_files: dict[str, list[PassageOfFile]] = {}
+    count = 0
+    for file in files:
+        check_wanted()
+        in_files[file] = passages = passages_in(file, column, None if most is None else most - count)
+        count += len(passages)
+        if over(count, most):
+            raise TooMuch(f"These files have more than {most:,} passages: name fewer.", "too_large")
+        for passage in passages:
+            if over(len(passage.in_context), limits.characters):
+                why = f"{file}, line {passage.line} has {len(passage.in_context):,} characters"
+                raise TooMuch(f"{why}, more than {limits.characters:,}: divide it.", "too_long")
+    return in_files
+
+
 def files_of(hits: Sequence[Hit], top_k: int) -> list[Record]:
     """Records {query, file, score} of the first `top_k` files that have a hit which is near, by their best one."""
     best: dict[str, Hit] = {}
@@ -205,7 +236,7 @@ def files_of(hits: Sequence[Hit], top_k: int) -> list[Record]:
     return [{"query": hit.query, "file": file, "score": hit.score} for file, hit in [*best.items()][:top_k]]
 
 
-def _located(file: str, passages: list[PassageOfFile], entry: FileVectors, index: str | None) -> Iterator[Located]:
+def _located(file: str, passages: list[PassageOfFile], entry: FileVectors, index: str) -> Iterator[Located]:
     """The chunks of a file's passages. Errors: BertcliError for an index that does not fit the file."""
     for number, start, end in entry.spans.tolist():
         if not (0 <= number < len(passages) and 0 <= start <= end <= len(passages[number].in_context)):

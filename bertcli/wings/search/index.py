@@ -1,6 +1,6 @@
-"""The file that `search --index` keeps: the vectors of files' passages, by a digest of each file.
+"""What `search` keeps (`Kept`): the vectors of files' passages, by a digest of each file, in memory and in a file.
 
-A .safetensors file, whatever its name:
+The file of --index is a .safetensors file, whatever its name:
 
     embeddings   float32 [part, width]   a vector for each part of a passage
     counts       int32 [part]            or, of sparse vectors, how many entries each has,
@@ -15,7 +15,7 @@ It holds no texts: these are read from the files, whose digests say that they ar
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +40,17 @@ class FileVectors(NamedTuple):
     spans: Spans
     rows: Rows
 
+    @property
+    def size(self) -> int:
+        """The bytes of its arrays."""
+        arrays: Any = self.rows
+        return self.spans.nbytes + sum(int(array.nbytes) for array in arrays)
+
+    def copied(self) -> "FileVectors":
+        """A copy with arrays of its own."""
+        rows: Any = self.rows
+        return FileVectors(self.path, self.spans.copy(), type(rows)(*(array.copy() for array in rows)))
+
 
 class Made(NamedTuple):
     """The origin of vectors: the model's signature (name and digest), the settings, and the width."""
@@ -47,6 +58,67 @@ class Made(NamedTuple):
     model: str
     settings: Mapping[str, Any]
     width: int
+
+
+class Kept:
+    """The vectors of files' passages between searches: in a file, if `index` names one, and in memory, if `most` > 0.
+
+    most: bytes of vectors in memory. What was searched longest ago goes first. Vectors that were made otherwise are
+    forgotten; so are those of a file that has changed (`Passages` leaves them out).
+    """
+
+    def __init__(self, index: str | None = None, most: int = 0) -> None:
+        self.index = index
+        self._most = most
+        self._made: Made | None = None
+        self._entries: dict[str, FileVectors] = {}
+        self._written: object = None  # the state of the index that the entries in memory are of
+
+    @property
+    def is_used(self) -> bool:
+        """True if vectors outlive a search."""
+        return self.index is not None or self._most > 0
+
+    def read(self, made: Made) -> dict[str, FileVectors]:
+        """The entries by the digests of files. Errors: as of `read_index`."""
+        if self._made == made and self._written == self._state():
+            return {**self._entries}
+        return {} if self.index is None else read_index(self.index, made)
+
+    def write(self, made: Made, entries: Mapping[str, FileVectors]) -> None:
+        """Write the index, if there is one. Errors: BertcliError."""
+        if self.index is not None:
+            write_index(self.index, made, entries)
+
+    def remember(self, made: Made, entries: dict[str, FileVectors], used: Collection[str]) -> None:
+        """Keep entries in memory, those that are used now before all others."""
+        if self._most == 0:
+            return
+        latest_first = [*reversed(entries)]
+        of_now = [digest for digest in latest_first if digest in used]
+        kept: list[str] = []
+        size = 0
+        for digest in [*of_now, *(digest for digest in latest_first if digest not in used)]:
+            size += entries[digest].size
+            if size > self._most:
+                break
+            kept.append(digest)
+        # Of an index memory has all or nothing.
+        is_whole = self.index is None or len(kept) == len(entries)
+        self._made, self._written = (made, self._state()) if is_whole else (None, None)
+        before = self._entries
+        self._entries = {}
+        for digest in reversed(kept if is_whole else []):
+            entry = entries[digest]
+            # Parts of a large array would keep all of it.
+            self._entries[digest] = entry if before.get(digest) is entry else entry.copied()
+
+    def _state(self) -> object:
+        """What changes when the index is written."""
+        if self.index is None or not os.path.exists(self.index):
+            return None
+        found = os.stat(self.index)
+        return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def read_index(file: str, made: Made) -> dict[str, FileVectors]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -15,6 +16,17 @@ anyio = pytest.importorskip("anyio")
 mcp = pytest.importorskip("mcp")
 from helpers.terminal import bertcli  # noqa: E402
 from mcp.client.stdio import stdio_client  # noqa: E402
+
+import bertcli as bertcli_package  # noqa: E402
+from bertcli.errors import BertcliError  # noqa: E402
+from bertcli.wings import agents  # noqa: E402
+from bertcli.wings.agents import roots  # noqa: E402
+from bertcli.wings.agents.roots import Roots  # noqa: E402
+from bertcli.wings.agents.tools import LIMITS, AvailableModels, tools  # noqa: E402
+from bertcli.wings.search import calls  # noqa: E402
+from bertcli.wings.search.files import Passages  # noqa: E402
+
+TEXTS = "A dog ran home.\nThe puppy went back to its house.\nInterest rates rose.\n"
 
 
 def talk(root: Path, *arguments: str, about: Callable[[Any], Awaitable[None]]) -> None:
@@ -41,13 +53,17 @@ def talk(root: Path, *arguments: str, about: Callable[[Any], Awaitable[None]]) -
 def test_mcp_gives_the_records_of_the_commands(root: Path) -> None:
     async def about(session: Any) -> None:
         listed = {tool.name: tool for tool in (await session.list_tools()).tools}
-        assert set(listed) == {"search", "classify", "keywords", "fill_mask", "redact", "similarity", "params"}
+        tools = ["search", "list_files", "classify", "keywords", "fill_mask", "redact", "similarity", "params"]
+        assert [*listed] == tools
         properties = listed["classify"].input_schema["properties"]
         assert properties["top_k"]["type"] == "integer"
         assert all(tool.annotations.read_only_hint for tool in listed.values())
         assert properties["candidates"]["items"] == {"type": "string"}
         properties = listed["search"].input_schema["properties"]
         assert (properties["top_k"]["minimum"], properties["top_k"]["maximum"]) == (1, 100)
+        assert properties["files"]["default"] == ["."]
+        assert properties["files"]["description"].endswith("Names are relative to 'root'; . is all of it.")
+        assert listed["search"].input_schema["required"] == ["query"]
         described = "Rank by keywords, too: BM25, joined by reciprocal rank fusion."  # as the command's help
         assert properties["hybrid"] == {"type": "boolean", "description": described}
 
@@ -61,6 +77,11 @@ def test_mcp_gives_the_records_of_the_commands(root: Path) -> None:
         assert (hit["file"], hit["line"], hit["text"]) == ("notes.txt", 1, "A dog ran home.")
         (hit,) = (await call("search", query="a hot drink", files=["deep"], top_k=1))["records"]
         assert (hit["file"], hit["headings"]) == (os.path.join("deep", "more.md"), "Tea")
+        listing = await call("list_files")
+        named = [{"file": os.path.join("deep", "more.md"), "bytes": 33}, {"file": "notes.txt", "bytes": len(TEXTS)}]
+        assert listing == {"records": named, "files": 2}
+        (hit,) = (await call("search", query="tea in Japan", top_k=1))["records"]
+        assert hit["text"] == "Green tea grows in Japan."
         (root / "many.txt").write_text("A river.\n" * 9, encoding="utf-8")
         assert len((await call("search", query="water", files=["many.txt"]))["records"]) == 5
         printed = json.loads(bertcli("classify", "A warm film.", "--format", "json").out)
@@ -121,6 +142,99 @@ def test_mcp_refuses_what_is_not_allowed_and_lives_on(root: Path) -> None:
         assert not answer.is_error
 
     talk(root, about=about)
+
+
+def searching(root: Path, index: Path | None = None) -> Callable[..., Any]:
+    """The tool search over a folder, in this process."""
+    models = AvailableModels([], bertcli_package.load)
+    kept = None if index is None else str(index)
+    (search,) = (tool for tool in tools(models, Roots([str(root)]), kept) if tool.name == "search")
+    return lambda query, **more: search.call({"query": query, **more})["records"]
+
+
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The passages that search encodes, in this process; nothing is kept yet."""
+    monkeypatch.setattr(calls, "KEPT", {})
+    texts: list[str] = []
+    encode = Passages._encode
+
+    def noted(passages: Passages, new: Any, entries: Any) -> None:
+        texts.extend(passage.text for _, of_file in new.values() for passage in of_file)
+        encode(passages, new, entries)
+
+    monkeypatch.setattr(Passages, "_encode", noted)
+    return texts
+
+
+def test_mcp_encodes_again_only_what_has_changed(root: Path, encoded: list[str]) -> None:
+    search = searching(root)
+    first = search("a hot drink")
+    assert len(encoded) == 4
+    assert search("a hot drink") == first
+    assert [hit["text"] for hit in search("the rates of interest", top_k=1)] == ["Interest rates rose."]
+    assert len(encoded) == 4
+    notes = root / "notes.txt"
+    notes.rename(root / "renamed.txt")
+    assert {hit["file"] for hit in search("a hot drink")} == {os.path.join("deep", "more.md"), "renamed.txt"}
+    assert len(encoded) == 4  # it goes by what a file holds, not by its name
+    (root / "renamed.txt").write_text("Cocoa is sweet.\n")
+    assert [hit["text"] for hit in search("sweet cocoa", top_k=1)] == ["Cocoa is sweet."]
+    assert encoded[4:] == ["Cocoa is sweet."]
+    (kept,) = calls.KEPT.values()
+    assert len(kept._entries) == 2  # what the file held before is forgotten
+    (root / "renamed.txt").unlink()
+    (hit,) = search("chocolate")
+    assert hit["text"] == "Green tea grows in Japan."
+
+
+def test_mcp_keeps_as_many_vectors_as_fit(root: Path, encoded: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    of_a_passage = 256 * 4 + 3 * 4
+    monkeypatch.setattr(calls, "MOST_KEPT", 3 * of_a_passage)
+    search = searching(root)
+    assert len(search("a hot drink")) == 4
+    (kept,) = calls.KEPT.values()
+    assert sum(entry.size for entry in kept._entries.values()) <= 3 * of_a_passage
+    search("a walk", files=["notes.txt"])
+    before = len(encoded)
+    search("a walk", files=["notes.txt"])
+    assert len(encoded) == before, "three passages fit, and what is searched now is kept first"
+    assert len(search("a hot drink")) == 4
+
+
+def test_mcp_keeps_vectors_in_a_file_for_the_next_start(
+    root: Path, tmp_path: Path, encoded: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = tmp_path / "notes.index"
+    first = searching(root, index)("a hot drink")
+    assert index.exists()
+    monkeypatch.setattr(calls, "KEPT", {})  # as in another process
+    again = searching(root, index)
+    assert again("a hot drink") == first
+    assert len(encoded) == 4
+    (root / "notes.txt").write_text("Cocoa is sweet.\n")
+    assert [hit["text"] for hit in again("sweet cocoa", top_k=1)] == ["Cocoa is sweet."]
+    assert len(encoded) == 5
+    index.unlink()
+    assert len(again("chocolate")) == 2  # a lost index is written again
+    assert index.exists()
+
+
+def test_mcp_takes_no_index_that_search_would_read(root: Path) -> None:
+    result = bertcli("mcp", "--root", root, "--index", root / "index.txt")
+    assert result.status == 2
+    assert "choose a name that does not end in .txt" in " ".join(result.err.split())
+
+
+def test_mcp_bounds_passages_and_their_lengths(root: Path, monkeypatch: pytest.MonkeyPatch, encoded: list[str]) -> None:
+    search = searching(root)
+    (root / "many.txt").write_text("a\n" * 300_000)
+    with pytest.raises(BertcliError, match=r"These files have more than 262,144 passages: name fewer\."):
+        search("a", files=["many.txt"])
+    (root / "many.txt").write_text("a" * 1_000_001)
+    with pytest.raises(BertcliError, match="line 1 has 1,000,001 characters, more than"):
+        search("a", files=["many.txt"])
+    assert encoded == []
 
 
 class Pipes:
@@ -243,6 +357,50 @@ def test_mcp_ends_quietly_when_nobody_reads_its_answers(root: Path) -> None:
         pipes.process.stdout.close()  # type: ignore[union-attr]
         pipes.start(1, "tools/list", {})
         assert pipes.seconds_to_end() < 10  # though standard input stays open
+
+
+PAGE = (Path(agents.__file__).parent / "guide" / "agents.md").read_text(encoding="utf-8")
+
+
+def test_mcp_is_started_as_the_page_tells_each_editor(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    configurations = [
+        json.loads(block) for block in re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    ]
+    assert [[*configuration] for configuration in configurations] == [["servers"], ["mcpServers"], ["context_servers"]]
+    (of_vscode, *others) = [configuration["bertcli"] for one in configurations for configuration in one.values()]
+    for other in others:
+        assert (other["command"], other["args"]) == ("bertcli", ["mcp", "--root", "/home/me/notes"])
+    assert of_vscode["args"][-1] == "${workspaceFolder}"
+
+    async def run() -> None:
+        arguments = [argument.replace("${workspaceFolder}", str(root)) for argument in of_vscode["args"]]
+        command = mcp.StdioServerParameters(command=of_vscode["command"], args=arguments, env={**os.environ})
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            async with (
+                stdio_client(command, errlog=nowhere) as (answers, requests),
+                mcp.ClientSession(answers, requests) as session,
+            ):
+                await session.initialize()
+                answer = await session.call_tool("search", {"query": "tea in Japan", "top_k": 1})
+                assert answer.structured_content["records"][0]["text"] == "Green tea grows in Japan."
+
+    anyio.run(run)
+
+
+def test_the_page_names_every_tool_with_its_arguments(root: Path) -> None:
+    rows = re.findall(r"^\| `(\w+)` \| .*? \| (.*) \|$", PAGE, re.MULTILINE)
+    named = {tool: re.findall(r"`(\w+)`", re.sub(r"\([^()]*\)", "", arguments)) for tool, arguments in rows}
+    made = {
+        tool.name: [*tool.arguments] for tool in tools(AvailableModels([], bertcli_package.load), Roots([str(root)]))
+    }
+    assert {name: {*arguments} for name, arguments in named.items()} == {
+        name: {*arguments} for name, arguments in made.items()
+    }
+    assert [*named] == [*made]
+    bounds = (LIMITS.characters, LIMITS.texts, LIMITS.tokens, LIMITS.predictions, roots.MOST_FILES)
+    assert all(f"{bound:,}" in PAGE for bound in bounds)
+    assert (LIMITS.files, calls.MOST_KEPT) == (64_000_000, 256 << 20)
 
 
 def test_mcp_says_what_is_missing(tmp_path: Path) -> None:

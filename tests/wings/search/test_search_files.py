@@ -650,7 +650,7 @@ def test_search_files_index_is_written_while_the_work_goes_on(
         written.append(len(entries))
         real(file, made, entries)
 
-    monkeypatch.setattr(search_files, "write_index", write)
+    monkeypatch.setattr("bertcli.wings.search.index.write_index", write)
     Path("other.txt").write_text("the dog\n" * 900, encoding="utf-8")
     done = bertcli("search", "dog", "-m", made(), "-i", "*.txt", "--index", "notes.index")
     assert "903 texts of 2 files encoded in" in done.err
