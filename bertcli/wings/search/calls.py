@@ -13,13 +13,13 @@ from bertcli.tasks.limits import NO_LIMITS, DoorLimits
 from bertcli.tasks.options import declared
 from bertcli.tasks.running.task import Record
 from bertcli.wings.search.files import Passages
-from bertcli.wings.search.index import Kept
+from bertcli.wings.search.index import KeptVectors
 from bertcli.wings.search.spec import QueryOptions, SearchOptions
 from bertcli.wings.search.stored import SearchedVectors
 
 MOST_KEPT = 256 << 20  # bytes of vectors in memory
 # What calls with `keep` keep, by the name of the index.
-KEPT: dict[str | None, Kept] = {}
+KEPT: dict[str | None, KeptVectors] = {}
 
 
 def search(
@@ -86,7 +86,7 @@ def search_files(
     names = searched_files([str(pattern) for pattern in patterns], column)
     opened = _opened(model, asked.sample, query.prompt_name)
     reranker = None if rerank is None else _opened(rerank)
-    in_memory = KEPT.setdefault(kept, Kept(kept, MOST_KEPT)) if keep else None
+    in_memory = KEPT.setdefault(kept, KeptVectors(kept, MOST_KEPT)) if keep else None
     passages = Passages(opened, names, asked, query, in_memory, limits)
     return [hit.record for hits in passages.hits(_listed(queries), reranker) for hit in hits]
 

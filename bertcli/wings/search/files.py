@@ -30,7 +30,7 @@ from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import Record
 from bertcli.weights.digest import signature
 from bertcli.wings.search.bm25 import Keywords, fused
-from bertcli.wings.search.index import FileVectors, Kept, Made, divided
+from bertcli.wings.search.index import FileVectors, KeptVectors, Made, divided
 from bertcli.wings.search.rows import joined
 from bertcli.wings.search.spec import QueryOptions, SearchOptions
 from bertcli.wings.search.vectors import Comparison
@@ -89,10 +89,10 @@ class Passages:
         files: Sequence[str],
         search: SearchOptions,
         query: QueryOptions,
-        kept: Kept | None = None,
+        kept: KeptVectors | None = None,
         limits: DoorLimits = NO_LIMITS,
     ) -> None:
-        self._kept = kept or Kept(search.index)
+        self._kept = kept or KeptVectors(search.index)
         model = model.for_prompt(query.prompt_name)
         self._search, column, index = search, search.column, search.index
         self._comparison = Comparison(model, query.encode_options, search.sparse)

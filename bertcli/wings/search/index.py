@@ -1,4 +1,4 @@
-"""What `search` keeps (`Kept`): the vectors of files' passages, by a digest of each file, in memory and in a file.
+"""What `search` keeps (`KeptVectors`): vectors of files' passages, by a digest of each file, in memory and in a file.
 
 The file of --index is a .safetensors file, whatever its name:
 
@@ -60,7 +60,7 @@ class Made(NamedTuple):
     width: int
 
 
-class Kept:
+class KeptVectors:
     """The vectors of files' passages between searches: in a file, if `index` names one, and in memory, if `most` > 0.
 
     most: bytes of vectors in memory. What was searched longest ago goes first. Vectors that were made otherwise are
