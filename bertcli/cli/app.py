@@ -119,8 +119,8 @@ def bert(ctx: typer.Context, **values: Any) -> None:
     Hugging Face Hub such as bert-base-uncased: BERT, RoBERTa, DeBERTa,
     ModernBERT and others run, and "bertcli info MODEL" says what a model can do.
 
-    COMMAND -h shows the most used options of a command, COMMAND --help all of
-    them; "bertcli guide" is the manual.
+    COMMAND -h shows the options that a command declares itself, COMMAND --help
+    also those that it shares; "bertcli guide" is the manual.
     """
     ctx.obj = values
 

@@ -17,34 +17,16 @@ from bertcli.extensions import Command, own_commands, plugin_engines
 from bertcli.extensions import command as command_brought
 from bertcli.report.encodable import encodable
 from bertcli.report.terminal import takes_escapes
+from bertcli.tasks.options import OWN
 from bertcli.tasks.registry import TaskSpec, own_spec, spec
 
 WIDEST = 100  # columns of prose on a wide terminal
 NARROWEST = 40
 OPTION, COMMAND = 27, 12  # columns for the names of an option, of a command; a longer one has a line of its own
-CLAUSES = ("; ", " (", ", ", ": ")
-MOST_LINES = 12  # of the most used options in a short page
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
-# A short page shows the first sentence of an option's help. Here are words in its place, for options that several
-# commands have and whose first sentence is too long, or says too little by itself. What a command's declaration or its
-# task's spec says (`brief`) comes before these.
-BRIEF = {
-    "[TEXT]...": "Texts; without any, standard input, one a line",
-    "-i": "Read a file: .txt, .jsonl, .csv, .tsv, .parquet, …",
-    "-o": "Write a file; its ending decides the format",
-    "-m": "A folder, or a name on the Hugging Face Hub",
-    "--prompt-name": "Put this prompt of the model before each text",
-    "--normalize": "Scale vectors to length 1",
-    "--resume": "Continue an interrupted run into the same file",
-    "--format": "How it is printed: table, json, …",
-    "--pooling": "How tokens become a vector: auto, mean, cls, …",
-    "--dtype": "How numbers are stored: float32, float16, int8, …",
-    "--variant": "A size such as base or roberta-large, no weights",
-    "--word": "Ask about this word at the mask",
-    "--label": "Ask about this label",
-    "--classifier": "A classifier of your own, made by probe -o",
-}
+# The panels of options that commands share, which the short page leaves to the whole one.
+SHARED = ("Input", "Model", "Output", "Work")
 
 
 def whole(command: Any, ctx: typer.Context) -> str:
@@ -75,7 +57,7 @@ def whole(command: Any, ctx: typer.Context) -> str:
 
 
 def short(command: Any, ctx: typer.Context) -> str:
-    """The page of `-h`: usage, purpose, an example, and the most used options with a line each."""
+    """The page of `-h`: usage, purpose, an example, and the options that the command declares itself, briefly."""
     width = _width()
     summary, *paragraphs = _paragraphs(command.help)
     lines = [*_usage(command, ctx), "", *_wrapped(summary, width), ""]
@@ -83,8 +65,7 @@ def short(command: Any, ctx: typer.Context) -> str:
         for panel, rows in _commands(command):
             # The last line names the guide.
             if panel != "Guide":
-                briefs = [_brief(name, _brief_text(name, name, summary), width, COMMAND) for name, summary in rows]
-                lines += [_heading(panel), *briefs, ""]
+                lines += [_heading(panel), *_described(rows, width, COMMAND), ""]
         return encodable(
             "\n".join([*lines, "COMMAND -h is short, COMMAND --help is whole; bertcli guide is the manual.\n"])
         )
@@ -93,13 +74,19 @@ def short(command: Any, ctx: typer.Context) -> str:
     own_examples = [line for line in examples if f" {command.name} " in f" {line} "]
     if own_examples:
         lines += [own_examples[0], ""]
-    arguments = [parameter for parameter in command.params if _is_argument(parameter) and not _hidden(parameter)]
-    rows = [_row(parameter) for parameter in [*arguments, *used(command)]]
-    briefs = [_brief(name, _short_text(command.name, name, text), width) for name, text in rows]
-    lines += [*briefs, ""]
-    count = sum(not _hidden(parameter) and not _is_argument(parameter) for parameter in command.get_params(ctx))
-    others = f"all {count} options and more examples" if count > len(briefs) else "more examples"
-    return encodable("\n".join([*lines, f"bertcli {command.name} --help shows {others}.\n"]))
+    shown = sorted(filterfalse(_hidden, command.params), key=_is_argument, reverse=True)
+    rows = [_row(parameter) for parameter in shown if _is_argument(parameter) or is_own(parameter)]
+    lines += [*_described(((name, _first_sentence(text)) for name, text in rows), width), ""]
+    options = list(filterfalse(_is_argument, shown))
+    names = {name for option in options if not is_own(option) for name in option.opts if len(name) == 2} - {"-h"}
+    such_as = f", such as {', '.join(sorted(names))}," if names else ""
+    others = f"all {len(options)} options{such_as} and more examples" if len(options) > 1 else "more examples"
+    return encodable("\n".join([*lines, *_wrapped(f"bertcli {command.name} --help shows {others}.", width), ""]))
+
+
+def is_own(option: Any) -> bool:
+    """True for an option that a command declares itself, rather than sharing it with others; -h is of every command."""
+    return _panel(option) not in SHARED and "-h" not in option.opts
 
 
 def usage(command: Any, ctx: typer.Context) -> str:
@@ -108,21 +95,6 @@ def usage(command: Any, ctx: typer.Context) -> str:
     arguments = [parameter.metavar for parameter in shown if _is_argument(parameter)]
     places = ["COMMAND ..."] if hasattr(command, "commands") else arguments
     return " ".join(["Usage:", ctx.command_path, "[OPTIONS]", *places])
-
-
-def used(command: Any) -> list[Any]:
-    """The options that a command's short page shows."""
-    options = [parameter for parameter in command.params if not _is_argument(parameter) and not _hidden(parameter)]
-    by_name = {}
-    for option in options:
-        for name in (*option.opts, *option.secondary_opts):
-            by_name[name] = option
-    declared = declaration(command.name)
-    names = () if declared is None else declared.most_used
-    if not names:  # of a plugin's task: its own options first
-        options = [option for option in options if "-h" not in option.opts]
-        return sorted(options, key=lambda parameter: _panel(parameter) != "Options")[:MOST_LINES]
-    return [by_name[name] for name in names if name in by_name][:MOST_LINES]
 
 
 def declaration(name: str) -> Command | TaskSpec | None:
@@ -142,14 +114,14 @@ class _panels:
     """The panels of options in the order in which a page shows them: a command's own options first."""
 
     def __init__(self, parameters: Iterable[Any]) -> None:
-        self._order = ["Options", *dict.fromkeys(map(_panel, parameters))]
+        self._order = [OWN, *dict.fromkeys(map(_panel, parameters))]
 
     def index_of(self, parameter: Any) -> int:
         return self._order.index(_panel(parameter))
 
 
 def _panel(parameter: Any) -> str:
-    return getattr(parameter, "rich_help_panel", None) or "Options"
+    return getattr(parameter, "rich_help_panel", None) or OWN
 
 
 def _is_argument(parameter: Any) -> bool:
@@ -228,25 +200,5 @@ def _described(rows: Iterable[tuple[str, str]], width: int, names: int = OPTION)
         yield from (f"{indent}{line}" for line in lines)
 
 
-def _brief(name: str, text: str, width: int, names: int = OPTION) -> str:
-    """A name and its description in one line: as much of the first sentence as fits, cut where a clause ends."""
-    room = width - max(names, len(name) + 2) - 2
-    sentence = text.partition(". ")[0].rstrip(".")
-    for end in CLAUSES:
-        while len(sentence) > room and end in sentence:
-            sentence = sentence.rpartition(end)[0]
-    if len(sentence) > room:
-        sentence = sentence[: room - 1].rpartition(" ")[0] + "…"
-    return f"  {name:{names}}{sentence}" if len(name) < names else f"  {name}  {sentence}"
-
-
-def _short_text(command: str, name: str, text: str) -> str:
-    first = name.partition(" ")[0].rstrip(",")
-    return _brief_text(command, first, text)
-
-
-def _brief_text(command: str, name: str, text: str) -> str:
-    """The brief text that the command's declaration, or this file, has for an option or a command; else `text`."""
-    declared = declaration(command)
-    own = {} if declared is None else declared.brief
-    return own.get(name, BRIEF.get(name, text))
+def _first_sentence(text: str) -> str:
+    return text.partition(". ")[0].rstrip(".")

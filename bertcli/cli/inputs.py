@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from bertcli.cli.options import InputOptions, argument, name_of, refuse, wrong
 from bertcli.cli.output import OutputOptions, check_not_read
-from bertcli.tasks.options import option
+from bertcli.tasks.options import OWN, option
 
 if TYPE_CHECKING:
     from bertcli.files.read.rows import Field, RowColumns
@@ -63,6 +63,7 @@ class TextsOrChoices(InputOptions):
         "",
         "Score how well each choice continues the text. Choices are the arguments after the text; with --input, all "
         "arguments.",
+        panel=OWN,
     )
 
     @property
@@ -78,9 +79,10 @@ class Questions(InputOptions):
 
     texts: list[str] | None = argument(None, "[QUESTION]...", "Questions; if none, one per line from standard input.")
     column: str | None = option(None, "NAME", "The field that holds the question. (default: question)")
-    text_pair: str | None = option(None, "TEXT", "The text that answers all questions.", "--context")
+    text_pair: str | None = option(None, "TEXT", "The text that answers all questions.", "--context", panel=OWN)
     pair_column: str | None = option(
         None, "NAME", "The field that holds the context. (default: context, without --context)", "--context-column",
+        panel=OWN,
     )  # fmt: skip
 
 
@@ -94,7 +96,9 @@ class Documents(SingleTexts):
         "The query, then the documents; if none, one per line from standard input.",
     )
     column: str | None = option(None, "NAME", "The field that holds the document. (default: text)")
-    query_column: str | None = option(None, "NAME", "The field that holds the query; sort the rows by query.")
+    query_column: str | None = option(
+        None, "NAME", "The field that holds the query; sort the rows by query.", panel=OWN
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -71,7 +71,7 @@ def similarity(
     from bertcli.tasks.compute.similarity import cosines, similarity, vectors_of
     from bertcli.tasks.running.run import results
 
-    note_untrained(opened, ("encode",))
+    note_untrained(model, opened, ("encode",))
     task = plan(opened, replace(options, workers="auto"))
     logger.info("%s.", task.summary)
     if (how := opened.kind.compared) != "cosine":

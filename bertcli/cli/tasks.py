@@ -46,7 +46,7 @@ def run(spec: TaskSpec, **groups: Any) -> None:
     given = Given(**groups)
     request = complete(spec, given, endings(spec, reading_of(spec).options(given)))
     task: Any = begin(request)
-    note_untrained(task.model, spec.needs(request.options).trained)
+    note_untrained(given.model, task.model, spec.needs(request.options).trained)
     if spec.gives_vectors:
         logger.info("%s.", task.summary)
     results = TaskResults(request, task, given)

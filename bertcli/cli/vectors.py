@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from bertcli.cli.options import InputOptions, wrong
 from bertcli.cli.output import OutputOptions
 from bertcli.files.formats import ARRAYS, SINGLE
-from bertcli.tasks.options import option
+from bertcli.tasks.options import OWN, option
 from bertcli.tasks.request import Request
 
 # Every command of a task imports this file, so that the task encode is imported late.
@@ -27,6 +27,7 @@ class VectorOutput(OutputOptions):
     dtype: Literal["float32", "float16", "int8", "binary"] = option(
         "float32", "TYPE",
         "How arrays are stored: float32 (default), float16, int8 with one scale per row, binary: one bit per number.",
+        panel=OWN,
     )  # fmt: skip
 
     def check_holds(self, options: "EncodeOptions", texts: InputOptions) -> None:

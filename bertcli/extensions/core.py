@@ -9,7 +9,6 @@ COMMANDS = (
         "Compare texts: the cosine similarity of every pair.",
         module="bertcli.cli.similarity",
         position=2,
-        most_used=("-i", "-o", "-m", "--column", "--pooling", "--chunk", "--format"),
         other_words=("cosine", "sim"),
     ),
     Command(
@@ -18,8 +17,6 @@ COMMANDS = (
         "Find the tokens nearest to a word in the embedding space.",
         module="bertcli.cli.neighbors",
         position=3,
-        most_used=("-i", "-m", "--top-k", "-o", "--format"),
-        brief={"[WORD]...": "Words; without any, standard input, one a line"},
         other_words=("nearest",),
     ),
     Command(
@@ -28,7 +25,6 @@ COMMANDS = (
         "Show what a model is, and which commands can use it.",
         module="bertcli.cli.info",
         position=1,
-        most_used=("-m", "--format"),
         other_words=("show", "models", "list"),
     ),
     Command(
@@ -37,26 +33,6 @@ COMMANDS = (
         "Count parameters module by module, as Keras' summary does.",
         module="bertcli.cli.params",
         position=2,
-        most_used=(
-            "--variant",
-            "-m",
-            "--config",
-            "--vocab-size",
-            "--formulas",
-            "--style",
-            "--collapse",
-            "--depth",
-            "--heads",
-            "--versus",
-            "-o",
-            "--format",
-        ),
-        brief={
-            "--heads": "Prediction heads: pooler, mlm, nsp, classifier, …",
-            "-o": "Write the table, or the graph: .dot, .mmd, .svg",
-            "--style": "tree, or keras: the rows of the Keras summary",
-            "--versus": "Another model to compare with",
-        },
         other_words=("summary", "count"),
     ),
     Command(
@@ -65,23 +41,6 @@ COMMANDS = (
         "Every operation of a forward pass: shapes, parameters, MACs, time.",
         module="bertcli.cli.trace",
         position=3,
-        most_used=(
-            "--variant",
-            "-m",
-            "--seq-len",
-            "--formulas",
-            "--time",
-            "--stats",
-            "-o",
-            "--contrast",
-            "--all-layers",
-            "--format",
-        ),
-        brief={
-            "-o": "Write the table, a page, or every array: .npz",
-            "--stats": "Show minimum, maximum, mean, NaN of each output",
-            "--contrast": "A second text, beside the first on the page",
-        },
         other_words=("flops", "macs", "profile"),
     ),
     Command(
@@ -90,7 +49,6 @@ COMMANDS = (
         "Show the tokens that a model sees in a text.",
         module="bertcli.cli.tokenize",
         position=4,
-        most_used=("-i", "-m", "--text-pair", "--max-length", "-o", "--format"),
         other_words=("tokens",),
     ),
     Command(
@@ -99,8 +57,6 @@ COMMANDS = (
         "Show what determines speed here: BLAS, its kernel, threads, measured rates.",
         module="bertcli.cli.doctor",
         position=5,
-        most_used=("--format",),
-        brief={"doctor": "Show what determines speed here: BLAS, its kernel, threads"},
         other_words=("check",),
     ),
     Command(

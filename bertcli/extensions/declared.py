@@ -11,9 +11,6 @@ class Command(NamedTuple):
     summary      the first line of the command's docstring; a test holds the two equal
     module       has a function of the command's name, or `command_parts(name)`, which makes `CommandParts`
     position     the place in the group
-    most_used    the options that `-h` shows, in this order; without any, the first ones
-    brief        what `-h` says of an option, or of the command (by its name), where the help's first sentence is too
-                 long
     other_words  what other tools call it; who types one of these is told the command's name
     """
 
@@ -22,8 +19,6 @@ class Command(NamedTuple):
     summary: str
     module: str
     position: int = 0
-    most_used: tuple[str, ...] = ()
-    brief: Mapping[str, str] = {}
     other_words: tuple[str, ...] = ()
 
 

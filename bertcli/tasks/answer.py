@@ -97,10 +97,5 @@ SPEC = TaskSpec(
     table=lambda options: MarkedTable(COLUMNS, "answers", passage_of=passage, title="Answers", lead=LEAD),
     examples=examples,
     position=6,
-    most_used=("-i", "-o", "-m", "--context", "--context-column", "--top-k", "--no-answer", "--format"),
-    brief={
-        "--no-answer": "Let no answer compete with the others",
-        "[QUESTION]...": "Questions; without any, standard input, one a line",
-    },
     other_words=("qa", "ask"),
 )

@@ -150,25 +150,9 @@ SPEC = TaskSpec(
     table=lambda options: Table(COLUMNS, "labels"),
     examples=examples,
     position=2,
-    most_used=(
-        "-i",
-        "-o",
-        "-m",
-        "--classifier",
-        "--column",
-        "--text-pair",
-        "--top-k",
-        "--candidates",
-        "--head",
-        "--format",
-    ),
     uses=(
         Use("classify", "classifier"),
         Use("zero-shot", "classifier", asked=[{"candidates": ("good", "bad")}]),
     ),
-    brief={
-        "--candidates": "Score labels of your own: NLI or GLiNER2 model",
-        "--head": "classifier, or nsp: does text 2 follow text 1?",
-    },
     other_words=("predict", "sentiment", "label", "nli", "zero-shot"),
 )

@@ -247,18 +247,5 @@ SPEC = TaskSpec(
     ),
     examples=examples,
     position=1,
-    most_used=(
-        "-i",
-        "-o",
-        "-m",
-        "--column",
-        "--pooling",
-        "--normalize",
-        "--prompt-name",
-        "--chunk",
-        "--dtype",
-        "--resume",
-        "--format",
-    ),
     other_words=("embed", "embeddings", "vectorize"),
 )

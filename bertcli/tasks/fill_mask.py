@@ -97,6 +97,5 @@ SPEC = TaskSpec(
     table=lambda options: Table(COLUMNS, rows),
     examples=examples,
     position=3,
-    most_used=("-i", "-o", "-m", "--column", "--top-k", "--targets", "--joint", "--format"),
     other_words=("unmask", "mlm", "mask"),
 )

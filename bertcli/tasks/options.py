@@ -17,6 +17,7 @@ from bertcli.errors import BertcliError, check_choice, check_count, check_names,
 
 Truncation = Literal["warn", "error", "silent"]
 Workers = int | Literal["auto"] | None
+OWN = "Options"  # the panel of the options that a command declares itself
 P = ParamSpec("P")
 M = TypeVar("M")
 T = TypeVar("T")
@@ -38,7 +39,7 @@ def option(
     """Declare a field as an option, --like-the-field on the command line unless `names` are given.
 
     metavar    stands for the value in the help; "" for a switch
-    panel      the heading in the help under which the option stands; None: that of the command's own options
+    panel      the heading in the help under which the option stands; None: that of its group, or OWN
     least      the smallest number allowed
     read       makes the value from the text on the command line, if it is not a word or a number. It raises ValueError
                for wrong usage

@@ -68,8 +68,6 @@ SPEC = TaskSpec(
     table=lambda options: Table(COLUMNS, ""),
     examples=examples,
     position=7,
-    most_used=("-i", "-o", "-m", "--column", "--query-column", "--top-k", "--format"),
-    brief={"[QUERY]": "The query, and the documents to rank"},
     uses=(Use("rank"), Use("late")),
     other_words=("rerank",),
 )

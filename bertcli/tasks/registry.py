@@ -6,7 +6,7 @@ both. No list names them. Commands, `Model`'s methods and a server's routes are 
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -102,7 +102,7 @@ class TaskSpec:
     record     a function of the options: the types of a record's fields. Its docstring is that of the method of Model
     table      a function of the options: the columns of the printed table
     examples   commands that use the task, with a text that suits a model
-    most_used, brief, other_words   of its command, as in `Command` of extensions/declared.py
+    other_words   what other tools call its command
     shape      a function of a record, or of its types, and the options: the answer of a server's pipeline route
     uses       the uses of a model that the task computes; without any, one of the task's name, if its head is there
     arrays     a function of the options: the endings of the files that hold results as arrays, if results are vectors
@@ -119,8 +119,6 @@ class TaskSpec:
     examples: Examples
     panel: str = "Run"  # of --help
     position: int = 0  # the position in the panel
-    most_used: tuple[str, ...] = ()
-    brief: Mapping[str, str] = field(default_factory=dict)
     other_words: tuple[str, ...] = ()
     shape: Callable[[Any, Any], Any] = _whole
     uses: tuple[Use, ...] = ()

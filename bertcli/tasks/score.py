@@ -95,10 +95,5 @@ SPEC = TaskSpec(
     table=table,
     examples=examples,
     position=4,
-    most_used=("-i", "-o", "-m", "--column", "--target", "--within-word", "--format"),
-    brief={
-        "--target": "The true sentence: score only its masked tokens",
-        "--within-word": "Mask the later pieces of a word, too",
-    },
     other_words=("perplexity", "ppl", "loss"),
 )

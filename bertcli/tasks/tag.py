@@ -272,12 +272,6 @@ SPEC = TaskSpec(
     table=table,
     examples=examples,
     position=5,
-    most_used=("-i", "-o", "-m", "--column", "--aggregation", "--ignore", "--redact", "--only", "--format"),
     uses=(Use("tag", "token_classifier", asked=[{}, OF_TYPES]), Use("entities", asked=[OF_TYPES])),
-    brief={
-        "--aggregation": "How tokens become entities: simple, first, …",
-        "--only": "With --redact: only entities of these labels",
-        "--redact": "Replace each entity by its label, as in [PER]",
-    },
     other_words=("ner", "entities", "pos", "redact"),
 )

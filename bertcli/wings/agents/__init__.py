@@ -19,8 +19,6 @@ WING = Extension(
             "Give an assistant or an editor search, redaction and labels (MCP), locally.",
             module="bertcli.wings.agents.command",
             position=4,
-            most_used=("-m", "--root"),
-            brief={"--root": "A folder whose files may be read; repeat for more"},
         ),
     ),
     topics=(Topic(Path(__file__).parent / "guide" / "agents.md", 5, ("mcp", "assistant", "skill")),),

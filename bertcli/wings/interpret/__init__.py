@@ -22,7 +22,6 @@ WING = Extension(
             "Occlusion: which words speak for a result, and which against it.",
             module="bertcli.wings.interpret.command",
             position=1,
-            most_used=("-m", "-i", "--label", "--word", "--contrast", "--method", "--text-pair", "-o", "--format"),
             other_words=("occlusion", "attribute", "saliency"),
         ),
         Command(
@@ -31,7 +30,6 @@ WING = Extension(
             "Logit lens: what each layer would predict, and when the answer appears.",
             module="bertcli.wings.interpret.command",
             position=2,
-            most_used=("-m", "-i", "--top-k", "--all", "-o", "--format"),
             other_words=("logit-lens",),
         ),
         Command(
@@ -40,12 +38,6 @@ WING = Extension(
             "Attention heads: where each looks, and what the result loses without it.",
             module="bertcli.wings.interpret.command",
             position=3,
-            most_used=("-m", "-i", "--layer", "--ablate", "--rollout", "--top-k", "-o", "--format"),
-            brief={
-                "--rollout": "Attention rollout",
-                "--ablate": "Measure the result without each head",
-                "--layer": "Show one head's attention weights: --layer 3.2",
-            },
             other_words=("attention",),
         ),
         Command(
@@ -54,22 +46,6 @@ WING = Extension(
             "Activation patching: which layer and token carry the difference between two texts.",
             module="bertcli.wings.interpret.command",
             position=4,
-            most_used=(
-                "-m",
-                "--of",
-                "--direction",
-                "--label",
-                "--word",
-                "--foil",
-                "--contrast",
-                "-o",
-                "--format",
-            ),
-            brief={
-                "patch": "Activation patching: what carries the difference of two texts",
-                "--direction": "denoise: A's states into B; noise: B's into A; both",
-                "--of": "What is patched: layers, attention, heads, …",
-            },
             other_words=("activation-patching", "causal-tracing"),
         ),
         Command(
@@ -78,13 +54,6 @@ WING = Extension(
             "Linear probes: what each layer's states know about your labels; train a classifier from them.",
             module="bertcli.wings.interpret.command",
             position=5,
-            most_used=("-i", "-m", "--column", "--label-column", "--words", "--layer", "-o", "--format"),
-            brief={
-                "--column": "The field of texts or words",
-                "--label-column": "The field of labels or tags",
-                "-o": "The table, a page, or a classifier: .safetensors",
-                "-i": "Labelled texts: .csv, .tsv, .jsonl or .parquet",
-            },
             other_words=("linear-probe",),
         ),
         Command(
@@ -93,12 +62,6 @@ WING = Extension(
             "Compare two models tensor by tensor and step by step; find where they first differ.",
             module="bertcli.wings.interpret.command",
             position=6,
-            most_used=("--versus", "--tolerance", "--check", "-o", "--format"),
-            brief={
-                "--check": "End with status 1 if something differs, for CI",
-                "--versus": "The other model, or a file of arrays",
-                "[TEXT]...": "Texts to compare the models on; none: weights alone",
-            },
             other_words=("compare",),
         ),
     ),

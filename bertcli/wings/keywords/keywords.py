@@ -184,17 +184,5 @@ SPEC = TaskSpec(
     shape=shape,
     table=table,
     examples=examples,
-    most_used=(
-        "-i",
-        "-o",
-        "-m",
-        "--column",
-        "--top-k",
-        "--ngrams",
-        "--diversity",
-        "--stop-words",
-        "--candidates",
-        "--format",
-    ),
     position=8,
 )

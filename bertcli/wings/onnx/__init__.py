@@ -26,11 +26,6 @@ WING = Extension(
             "Write a model as an ONNX file, without PyTorch.",
             module="bertcli.wings.onnx.command",
             position=3,
-            most_used=("-m", "-o", "--dtype", "--int8"),
-            brief={
-                "-o": "A .onnx file, or a folder",
-                "--int8": "Compute in int8, too: smaller, faster, less exact",
-            },
             other_words=("onnx", "convert", "quantize"),
         ),
     ),

@@ -130,7 +130,7 @@ def _in_files(job: SearchJob, files: list[str]) -> None:
 def _opened(job: SearchJob) -> "LoadedModel":
     """Open the model, with a note if it was not trained for vectors that are compared."""
     model = open_model(job.model, job.search.sample, job.engine, job.query.prompt_name)
-    note_untrained(model, job.search.trained)
+    note_untrained(job.model, model, job.search.trained)
     return model
 
 

@@ -32,10 +32,6 @@ WING = Extension(
             "Serve models over HTTP: embeddings, rerank, classify, fill-mask, tag, answer.",
             module="bertcli.wings.serve.command",
             position=2,
-            most_used=("-m", "--host", "--port", "--api-key", "--cors", "--truncation", "--quiet"),
-            brief={
-                "--truncation": "A text that is too long: auto cuts, error refuses",
-            },
             other_words=("server", "api"),
         ),
     ),
