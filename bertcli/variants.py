@@ -61,6 +61,7 @@ def build_variant(
         has_pooler = member.base_pooler and "pooler" in member.head_names
         heads = named_heads(settings, member) or (["pooler"] if has_pooler else [])
     chosen = parse_heads(heads if isinstance(heads, str) else tuple(heads), member)
+    settings.check_heads(chosen)
     if isinstance(weights, int):
         _check_memory(build(member.network, settings, MadeWeights(None), chosen), name)
     network = build(member.network, settings, source, chosen)

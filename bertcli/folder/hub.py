@@ -188,7 +188,8 @@ def _check_name(model: str) -> None:
             advice = f"give the folder {quoted(str(folder))}"
         raise BertcliError(f"{model} is a file: {advice}.")
     if model.startswith((".", "~", "/")) or model.endswith("/") or "\\" in model or model.count("/") > 1:
-        raise BertcliError(f"There is no folder {quoted(model)}.")
+        taken_from = "" if os.path.isabs(path) else f", which is taken from {quoted(os.getcwd())}"
+        raise BertcliError(f"There is no folder {quoted(model)}: check the path{taken_from}.")
     if not HUB_ID.fullmatch(model):
         raise BertcliError(f"{quoted(model)} is neither a folder nor a Hub id such as google-bert/bert-base-uncased.")
     advice = "" if "/" in model else did_you_mean(model, SAMPLES)

@@ -32,6 +32,13 @@ TOKENIZER_FILES = (
     ("spm.model",),
 )  # fmt: skip
 
+# The class whose tokenizer such files are, for folders that name none.
+CLASS_OF_FILES = {
+    ("vocab.txt",): "BertTokenizer", ("vocab.json", "merges.txt"): "RobertaTokenizer",
+    ("sentencepiece.bpe.model",): "XLMRobertaTokenizer", ("spiece.model",): "AlbertTokenizer",
+    ("spm.model",): "DebertaV2Tokenizer",
+}  # fmt: skip
+
 
 def has_tokenizer(names: Collection[str]) -> bool:
     """True if a folder with files of these names has a tokenizer."""
@@ -56,6 +63,12 @@ def lacks_tokenizer(where: str, names: Collection[str], *needed: str) -> Bertcli
             f"{where} has its tokenizer in bpe.codes (BERTweet, PhoBERT), which bertcli cannot read: use another model."
         )
     vocabularies = needed or [" with ".join(files) for files in TOKENIZER_FILES[1:]]
+    for files, class_name in CLASS_OF_FILES.items():
+        if needed and all(name in names for name in files):
+            return BertcliError(
+                f"{where} has {' with '.join(files)}, and no {needed[0]}, which a model of its type has: if these are "
+                f'a {class_name}\'s files, write {{"tokenizer_class": "{class_name}"}} into tokenizer_config.json.'
+            )
     return BertcliError(
         f"{where} has no tokenizer: neither tokenizer.json nor {', '.join(vocabularies)}: put those of the model that "
         "it was trained from into the folder, or use another model."

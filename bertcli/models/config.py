@@ -5,7 +5,7 @@ code. A field says which values it may have, and a size of which axis it is. Key
 older files lack most of them. Which family a file belongs to is decided in registry.py.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Self, dataclass_transform
@@ -34,14 +34,14 @@ def layers(default: int) -> Any:
     return count(default, "L", most=MOST_LAYERS, needed=True)
 
 
-def choice(*values: Any) -> Any:
-    """Field: one of these values; the first is the default."""
-    return field(default=values[0], metadata={"choices": values})
+def choice(*values: Any, heads: tuple[str, ...] = ()) -> Any:
+    """Field: one of these values; the first is the default. heads: those that alone read it; none: the network does."""
+    return field(default=values[0], metadata={"choices": values, "heads": heads})
 
 
-def activation(default: str = "gelu") -> Any:
-    """Field: the name of an activation."""
-    return choice(default, *(name for name in ACTIVATIONS if name != default))
+def activation(default: str = "gelu", heads: tuple[str, ...] = ()) -> Any:
+    """Field: the name of an activation; `heads` as of `choice`."""
+    return choice(default, *(name for name in ACTIVATIONS if name != default), heads=heads)
 
 
 def number(default: float, least: float, most: float) -> Any:
@@ -227,6 +227,12 @@ class Config:
             verb = "is" if len(missing) == 1 else "are"
             raise BertcliError(f"{', '.join(missing)} {verb} missing: this is not the config.json of {cls.title}.")
 
+    def check_heads(self, heads: Collection[str]) -> None:
+        """Raise BertcliError for a setting that bertcli does not run and that one of these heads reads."""
+        for item in fields(self):
+            if {*item.metadata.get("heads", ())}.intersection(heads):
+                _check_choice(self.key(item.name), getattr(self, item.name), item.metadata, self.title)
+
 
 def renamed(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """config.json's keys without nulls, older ones under their newer `names`; where both are there, the newer one."""
@@ -284,6 +290,11 @@ def _check(key: str, value: Any, annotation: type, allowed: Mapping[str, Any], t
     if not isinstance(value, str) and not least <= value <= most:
         must = f"at least {least}" if value < least else f"at most {most}"
         raise BertcliError(f"{key} is {quoted(value)}; it must be {must}.")
+    if not allowed.get("heads"):
+        _check_choice(key, value, allowed, title)
+
+
+def _check_choice(key: str, value: Any, allowed: Mapping[str, Any], title: str) -> None:
     if value not in allowed.get("choices", (value,)):
         choices = ", ".join(quoted(choice).strip("'") for choice in allowed["choices"])
         raise BertcliError(f"{key} is {quoted(value)}; bertcli runs {title} with {choices}.")

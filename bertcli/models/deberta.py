@@ -172,7 +172,7 @@ class DebertaConfig(Config):
     conv_kernel_size: int = count(0, "W", least=0)
     conv_groups: int = choice(1)
     conv_act: str = activation("tanh")
-    pooler_hidden_act: str = activation()
+    pooler_hidden_act: str = activation(heads=("classifier", "multiple_choice"))
     pooler_hidden_size: int | None = None
     attention_head_size: int | None = None
     model_type: str = "deberta-v2"

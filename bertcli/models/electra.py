@@ -65,9 +65,9 @@ class ElectraConfig(BertConfig):
     num_attention_heads: int = count(4, "A", needed=True)
     intermediate_size: int = count(1024, "F", needed=True)
     embedding_size: int = count(128, "E")
-    summary_type: str = choice("first")
-    summary_use_proj: bool = choice(True)
-    summary_activation: str = choice("gelu")
+    summary_type: str = choice("first", heads=("multiple_choice",))
+    summary_use_proj: bool = choice(True, heads=("multiple_choice",))
+    summary_activation: str = choice("gelu", heads=("multiple_choice",))
     model_type: str = "electra"
 
     title: ClassVar[str] = "ELECTRA"

@@ -119,6 +119,7 @@ def open_checkpoint(layout: Layout, heads: str | None = None) -> Checkpoint:
     missing = [head for head in chosen if head not in stored_heads]
     if missing:
         raise BertcliError(f"The checkpoint has no {missing[0]} head; it has {', '.join(stored_heads) or 'none'}.")
+    config.check_heads(chosen)
     saved = adapter.whole if adapter is not None else {}
     config = with_stored_labels(config, model_family, stored, stored_heads, saved).with_stored(stored)
     advice = CUSTOM_CODE if custom_code else UNFIT

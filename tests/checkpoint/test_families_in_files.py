@@ -71,7 +71,6 @@ def test_families_in_files_heads_are_told_by_the_architecture(name: str, tmp_pat
         ({"model_type": "roberta", **OLD, "pad_token_id": -1}, "pad_token_id is -1; it must be 0 to 99"),
         ({"model_type": "roberta", **OLD, "is_decoder": True}, "this RoBERTa is a decoder"),
         ({"model_type": "distilbert", "vocab_size": 9, "dim": 8}, "n_layers.* are missing: .* of DistilBERT"),
-        ({"model_type": "electra", **OLD, "summary_type": "mean"}, "summary_type is 'mean'; .* ELECTRA with first"),
         (
             {**MODERN, "rope_scaling": {"rope_type": "axial"}},
             "full_attention has rope_type 'axial'; .* with default, lin",
@@ -285,3 +284,25 @@ def test_families_in_files_architectures_are_those_of_transformers() -> None:
     assert architecture("xlm-roberta", "token_classifier") == "XLMRobertaForTokenClassification"
     for name, of in FAMILIES.items():
         assert of.classes.startswith(family(name).types[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "heads"),
+    [
+        ("electra", {"summary_type": "mean"}, ("multiple_choice",)),
+        ("electra", {"summary_activation": "tanh"}, ("multiple_choice",)),
+        ("deberta-v2", {"pooler_hidden_act": "softsign"}, ("classifier", "multiple_choice")),
+    ],
+)
+def test_families_in_files_settings_of_a_head_are_refused_with_it(
+    name: str, setting: dict[str, Any], heads: tuple[str, ...], tmp_path: Path
+) -> None:
+    (key,) = setting
+    for head in FAMILIES[name].heads:
+        folder = edited(make_family(tmp_path / head, name, head), **setting)
+        if head in heads:
+            with pytest.raises(BertcliError, match=f"{key} is '{setting[key]}'; bertcli runs"):
+                bertcli.load(folder)
+        else:
+            assert bertcli.load(folder).forward([[1, 2]]).shape[:2] == (1, 2)
+        assert bertcli.load(folder, heads="none").heads == ()

@@ -87,6 +87,17 @@ def test_vocabularies_of_classes_that_need_tokenizer_json(tmp_path: Path, kind: 
         tokenizer_of(tmp_path)
 
 
+def test_vocabularies_of_a_type_that_has_others_are_read_by_the_class_that_is_named(tmp_path: Path) -> None:
+    """As in rxnmapper's folder: ALBERT with vocab.txt, and `{}` as tokenizer_config.json."""
+    write_vocabulary(tmp_path, pieces())
+    (tmp_path / "config.json").write_text('{"model_type": "albert"}')
+    (tmp_path / "tokenizer_config.json").write_text("{}")
+    with pytest.raises(BertcliError, match="BertTokenizer"):
+        tokenizer_of(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
+    assert tokenizer_of(tmp_path).encode(["hot tea"])[0].pieces == ["[CLS]", "hot", "tea", "[SEP]"]
+
+
 def test_vocabularies_of_another_model_type_are_word_pieces(tmp_path: Path) -> None:
     write_vocabulary(tmp_path, pieces())
     (tmp_path / "config.json").write_text('{"model_type": "ernie"}')
@@ -99,7 +110,13 @@ def test_vocabularies_of_another_model_type_are_word_pieces(tmp_path: Path) -> N
         (
             {"model_type": "xlm-roberta"},
             ("vocab.txt",),
-            r"neither tokenizer\.json nor sentencepiece\.bpe\.model: put",
+            r"has vocab\.txt, and no sentencepiece\.bpe\.model, which a model of its type has: if these are a "
+            r'BertTokenizer\'s files, write \{"tokenizer_class": "BertTokenizer"\} into tokenizer_config\.json\.',
+        ),
+        (
+            {"model_type": "albert"},
+            ("vocab.json", "merges.txt"),
+            r'has vocab\.json with merges\.txt, and no spiece\.model, .* write \{"tokenizer_class": "RobertaTokenizer"',
         ),
         (
             {"model_type": "roberta"},

@@ -90,10 +90,16 @@ class Row(NamedTuple):
     others: Sequence[str] = ()
 
     def check_lengths(self) -> None:
-        """Raise ValueError if the lists of a row have not one length."""
-        if len(self.second or self.text) != len(self.label):
-            name = self.fields.second or self.fields.text
-            raise ValueError(f"{name} and {self.fields.label} must be two lists of one length.")
+        """Raise ValueError if the lists of a row are empty, or have not one length."""
+        listed = self.text if self.fields.second is None else self.second
+        name = self.fields.second or self.fields.text
+        if not listed:
+            raise ValueError(f"the list {quoted(name)} is empty.")
+        if len(listed) != len(self.label):
+            raise ValueError(
+                f"{name} and {self.fields.label} must be two lists of one length, and have {len(listed):,} and "
+                f"{len(self.label):,} items."
+            )
 
 
 # The text, the second text and the label that are made of a row.

@@ -193,9 +193,16 @@ def _task_and_fields(
         needed = [spec for spec in of_task.fields if not spec.optional]
         if of_task.place is None and all({*spec.names} & {*names} for spec in needed):
             raise BertcliError(f"{file} does {what}, which fit only one that is chosen: give --task {task}.")
+    their_options = ["--column", "--pair-column", "--label-column"]
+    if options.task:
+        specs = known[options.task].fields
+        their_options = [option for option, spec in zip(their_options, specs, strict=True) if spec.names]
+        if "candidate" in specs[0].names:
+            their_options[0] = "--candidate-column"
+    *others, last = their_options
+    options_named = f"{', '.join(others)} and {last}" if others else last
     raise BertcliError(
-        f"{file} does {what}: name them with --column, "
-        f"--pair-column and --label-column{'' if options.task else ', and the task with --task'}."
+        f"{file} does {what}: name them with {options_named}{'' if options.task else ', and the task with --task'}."
         f"{header_hint(names, columns) if are_separated([file]) else ''}"
     )
 

@@ -34,6 +34,7 @@ BAD: dict[str, tuple[Any, Any, str]] = {
     "negative": (TRIPLET, {**TRIPLET, "negative": 3}, "line 2: 3 is not a text"),
     "word": (WORD, {**WORD, "word": []}, "line 2: [] is neither a word nor a list of words"),
     "lists": (RANKED, {**RANKED, "labels": [1, 0]}, "line 2: documents and labels must be two lists of one length"),
+    "no documents": (RANKED, {**RANKED, "documents": [], "labels": []}, "line 2: the list 'documents' is empty"),
     "tag": (TAGGED, {**TAGGED, "tags": ["LOC"]}, "line 2: the tag 'LOC' is neither O nor like B-PER"),
 }
 

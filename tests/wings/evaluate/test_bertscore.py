@@ -162,7 +162,9 @@ def test_what_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
         return bertcli("evaluate", write(tmp_path, lines), *TASK, *arguments).error
 
     fields = f"{file} does not have the fields of bertscore (candidate, reference)"
-    assert fields in error(*MODEL, lines=[{"candidate": "a", "other": "b"}])
+    unknown = error(*MODEL, lines=[{"candidate": "a", "other": "b"}])
+    assert fields in unknown
+    assert unknown.endswith("name them with --candidate-column and --pair-column.")
     assert "line 2: there is no 'reference'" in error(*MODEL, lines=[good[0], {"candidate": "a"}])
     assert "line 1: there is no reference to compare with" in error(*MODEL, lines=[{"candidate": "a", "reference": []}])
     assert "line 1: 1 is not a text" in error(*MODEL, lines=[{"candidate": "a", "reference": ["b", 1]}])

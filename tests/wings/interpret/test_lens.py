@@ -56,6 +56,15 @@ def test_lens_all_tokens_are_looked_at_in_blocks(made: Made, monkeypatch: pytest
             assert layer.kl == pytest.approx(same.kl, abs=1e-5)
 
 
+def test_lens_says_that_the_masks_were_cut_off(made: Made) -> None:
+    model = bertcli.load(made(**MASKS))
+    cut = r"Every \[MASK\] of 'tea \[MASK\]' was cut off: the model reads 3 tokens of it \(see --max-length\)"
+    with pytest.raises(BertcliError, match=cut):
+        bertcli.lens(model, "tea [MASK]", max_length=3)
+    with pytest.raises(BertcliError, match=r"There is no \[MASK\] in 'tea tea': write one"):
+        bertcli.lens(model, "tea tea", max_length=3)
+
+
 def test_lens_records(made: Made) -> None:
     record = bertcli.lens(bertcli.load(made(**MASKS)), [MASKED, "[MASK]"])[1].record
     assert list(record) == ["index", "text", "masks"]

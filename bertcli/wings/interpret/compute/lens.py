@@ -171,6 +171,11 @@ def measure(model: LoadedModel, texts: Texts, options: LensOptions) -> Iterator[
     for index, (text, pair, *_) in enumerate(texts):
         tokens = tokens_of(model, text, pair, limit)
         positions = [position for position, id in enumerate(tokens.ids) if options.all_tokens or id == mask_id]
+        if not positions and tokens.lost_masks:
+            raise BertcliError(
+                f"Every {model.tokenizer.mask_token} of {quoted(text)} was cut off: the model reads {limit} tokens of "
+                "it (see --max-length)."
+            )
         if not positions:
             raise BertcliError(
                 f"There is no {model.tokenizer.mask_token} in {quoted(text)}: write one, or look at every token "
