@@ -153,7 +153,7 @@ def test_the_pass_of_a_text_asks_for_others(browser: Any, running: Running) -> N
     assert [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]] == []
 
 
-def test_with_a_key_the_page_shows_nothing_before_it_is_typed_in(browser: Any) -> None:
+def test_with_a_key_the_page_asks_for_it_and_shows_nothing_before(browser: Any) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.ui import WebDriverWait
@@ -162,13 +162,23 @@ def test_with_a_key_the_page_shows_nothing_before_it_is_typed_in(browser: Any) -
         assert running.ask("/pass?text=a").status == 401
         show(browser, f"{running.url}/", 800, "light")
         form = browser.find_element(By.ID, "ask")
+        model = browser.find_element(By.ID, "model")
         assert not form.is_displayed()
-        key = browser.find_element(By.ID, "key")
+        assert not model.is_displayed()
+        assert ran(browser) == (
+            "This server asks for a key: the one that it was started with (--api-key or BERTCLI_API_KEY)."
+        )
+        key = browser.switch_to.active_element  # where one types at once
+        assert key.get_attribute("id") == "key"
         key.send_keys("wrong", Keys.ENTER)
+        WebDriverWait(browser, 30).until(lambda _: browser.find_elements(By.CSS_SELECTOR, "#result .wrong"))
         assert "The API key is missing or wrong" in ran(browser)
         assert not form.is_displayed()
         key.clear()
-        key.send_keys("secret", Keys.ENTER)
+        key.send_keys("secret")
+        browser.find_element(By.CSS_SELECTOR, "#unlock [type=submit]").click()
         WebDriverWait(browser, 30).until(lambda _: form.is_displayed())
+        assert model.is_displayed()
         browser.find_element(By.CSS_SELECTOR, "#ask [type=submit]").click()
         assert ran(browser).startswith("0 1 2")
+        assert '-H "Authorization: Bearer $KEY" -d' in browser.find_element(By.ID, "curl").text

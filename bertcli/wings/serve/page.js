@@ -181,7 +181,8 @@ async function run(event) {
   at("result").classList.remove("waits");
   at("result").replaceChildren(drawn);
   const quoted = JSON.stringify(sent).replaceAll("'", "'\\''");
-  at("curl").textContent = `curl ${location.origin}${path} -H 'Content-Type: application/json' -d '${quoted}'`;
+  const key = keyed ? ' -H "Authorization: Bearer $KEY"' : "";
+  at("curl").textContent = `curl ${location.origin}${path} -H 'Content-Type: application/json'${key} -d '${quoted}'`;
   at("json").textContent = JSON.stringify(answer, (_, value) =>
     Array.isArray(value) && value.length > 40 ? [...value.slice(0, 8), `… ${value.length} in all`] : value, 1);
   at("shown").hidden = false;
@@ -201,12 +202,13 @@ function offer(some) {
   at("model").replaceChildren(...models.map((one) => make("option", { value: one.model_id }, one.model_id)));
   for (const id of ["tasks", "fields", "result"]) at(id).replaceChildren();
   at("shown").hidden = true;
-  at("ask").hidden = !models.length;
+  at("ask").hidden = at("model").parentElement.hidden = !models.length;
   if (models.length) choose(models[0].model_id);
 }
 
 /** Get the models from /info, with the key that is typed in. */
-async function unlock() {
+async function unlock(event) {
+  event.preventDefault();
   try {
     const response = await fetch("/info", { headers: headers() }), answer = await response.json();
     if (!response.ok) throw new Error(answer.error);
@@ -228,4 +230,11 @@ at("ask").onsubmit = run;
 at("look").onclick = look;
 at("ask").onkeydown = (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run(event); };
 offer(models);
-if (keyed) at("bar").append(make("label", {}, "Key ", make("input", { id: "key", type: "password", onchange: unlock })));
+if (keyed) {
+  const key = make("input", { id: "key", type: "password", autocomplete: "current-password", required: true });
+  const unlocking = make("button", { type: "submit" }, "Unlock");
+  at("bar").prepend(make("form", { id: "unlock", onsubmit: unlock }, make("label", {}, "Key ", key), unlocking));
+  const asks = "This server asks for a key: the one that it was started with (--api-key or BERTCLI_API_KEY).";
+  at("result").replaceChildren(make("p", {}, asks));
+  key.focus();
+}
