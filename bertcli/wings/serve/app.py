@@ -46,8 +46,13 @@ LONGEST_HEADER = 1000
 # Characters of a path in the log.
 LOGGED_PATH = 200
 SHUTTING_DOWN = Refusal(503, "The server is shutting down: send the request again later.", code="draining")
-# In messages that are written for the command line: "(--option …)", and the dashes of other options.
-COMMAND_LINE_OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)|--(?=[a-z])")
+# In messages that are written for the command line: "(--option …)", and other options.
+COMMAND_LINE_OPTIONS = re.compile(r" \([^()]*--[a-z][^()]*\)|--([a-z][a-z-]*)")
+
+
+def _as_field(option: re.Match[str]) -> str:
+    """The name that an option of the command line has in a request; of one in brackets nothing."""
+    return (option[1] or "").replace("-", "_")
 
 
 def joined(chunks: list[bytes]) -> bytes:
@@ -268,7 +273,7 @@ class Server(Service):
             case BertcliError() if str(damaged()) in str(error):
                 return Refusal(500, self._without_paths(str(error)), code="not_finite")
             case BertcliError():
-                why = COMMAND_LINE_OPTIONS.sub("", self._without_paths(str(error)))
+                why = COMMAND_LINE_OPTIONS.sub(_as_field, self._without_paths(str(error)))
                 return Refusal(422, why, code="unusable")
             case TimeoutError() if self._ended:
                 return SHUTTING_DOWN

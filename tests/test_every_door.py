@@ -1,0 +1,210 @@
+"""One request at every door: the shell, Python, HTTP, an assistant. What is refused is refused with the same words.
+
+Of the shell and of Python the words name options (`--only`); of HTTP they do not. No door begins the work.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from conftest import Made
+from helpers.gliner import write_gliner
+from helpers.served import Running, serving
+from helpers.terminal import bertcli as run
+from reference import task_cases as cases
+
+import bertcli
+from bertcli.errors import BertcliError
+from bertcli.tasks.limits import DoorLimits
+from bertcli.wings.serve.service import Limits
+
+pytest.importorskip("jsonschema")
+from bertcli.wings.agents import tools as of_agents
+from bertcli.wings.agents.roots import Roots
+
+TEXT = "She lives in Paris."
+MASKED = "A [MASK] and a [MASK]."
+PEOPLE = ["person", "city"]
+# The tool of an assistant for each task, and the option that it has always.
+TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "classify": ("classify", {}),
+    "fill-mask": ("fill_mask", {}),
+    "keywords": ("keywords", {}),
+    "tag": ("redact", {"redact": True}),
+}
+
+
+class Refused(NamedTuple):
+    """A request that is refused: of a task with a model, and the words; `shell` is the status of the command."""
+
+    task: str
+    model: str
+    options: dict[str, Any]
+    words: str
+    text: str = TEXT
+    shell: int = 1
+
+
+REFUSED = [
+    Refused("classify", "bert-mini-sentiment", {"multi_label": True},
+            "template and multi_label are for candidates (--candidates), and there are none.", shell=2),
+    Refused("classify", "NLI", {"candidates": ["a", "b"], "template": "no place"},
+            "The template 'no place' has no {}, where the candidate belongs: write one (--template).", shell=2),
+    Refused("fill-mask", "bert-mini-mlm", {},
+            "There is no [MASK] in text 0 ('She lives in Paris.'): write [MASK] where a word is to be predicted."),
+    Refused("fill-mask", "bert-mini-mlm", {"targets": []}, "There are no targets to rank.", MASKED),
+    Refused("score", "bert-mini-mlm", {"target": "tea"},
+            "There is no [MASK] in text 0 ('She lives in Paris.'): write [MASK] where a word is to be predicted."),
+    Refused("keywords", "bert-mini-sentence", {"ngrams": [2, 1]},
+            "ngrams (--ngrams) is 2,1: give 1 to 10, or two of these, the smaller first.", shell=2),
+    Refused("keywords", "bert-mini-sentence", {"diversity": 2.0}, "diversity (--diversity) is 2.0: give 0 to 1.",
+            shell=2),
+    Refused("keywords", "bert-mini-sentence", {"diversity": 0.5, "top_k": 1001},
+            "With diversity there are at most 1,000 keywords: leave out diversity (--diversity), or ask for fewer "
+            "(--top-k).", shell=2),
+    Refused("tag", "TAGGER", {"redact": True, "only": ["NOPE"]},
+            "TAGGER has no label 'NOPE' (--only): choose from 'PER', 'LOC', 'MISC', 'E-ORG'."),
+    Refused("tag", "TAGGER", {"redact": True, "labels": ["person"]},
+            "tag --labels needs a model that finds entities of types that you name, and TAGGER does not; its heads: "
+            "token_classifier (for tag). Choose one that does, such as -m urchade/gliner_small-v2.1."),
+    Refused("tag", "GLINER", {"redact": True},
+            "GLINER is a GLiNER model, which finds entities of any type: name the types that you want, as in "
+            'labels=["person", "city"] (--labels "person, city").'),
+    Refused("tag", "GLINER", {"redact": True, "labels": PEOPLE, "only": ["PER"]},
+            "labels (--labels) name no label 'PER' (--only): choose from 'person', 'city'."),
+    Refused("encode", "bert-mini-sentence", {"prompt_name": "query"},
+            "bert-mini-sentence has no prompt 'query' (--prompt-name); it names none: give the words themselves with "
+            "--prompt."),
+    Refused("encode", "bert-mini-sentence", {"truncate_dim": 999},
+            "Vectors of 256 numbers cannot be cut to 999 (see truncate_dim, --truncate-dim)."),
+    Refused("encode", "bert-mini-sentence", {"max_length": 1},
+            "max_length (--max-length) 1 is too small: a text needs 2 tokens."),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folders(made: Made, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The folders of models that are not bundled, by the words for them above."""
+    return {
+        "TAGGER": str(made(**cases.TAGGER)),
+        "NLI": str(made(**cases.INFERENCE)),
+        "GLINER": str(write_gliner(tmp_path_factory.mktemp("door") / "gliner")),
+    }
+
+
+@pytest.fixture(scope="module")
+def served(folders: dict[str, str]) -> Iterator[Running]:
+    names = [*folders.values(), "bert-mini-sentiment", "bert-mini-mlm", "bert-mini-sentence"]
+    with serving([bertcli.load(name) for name in names]) as running:
+        yield running
+
+
+def of_the_shell(task: str, model: str, texts: list[str], options: dict[str, Any]) -> tuple[int, str]:
+    """Status and error of a command, without the frame around wrong usage."""
+    words: list[str] = []
+    for name, value in options.items():
+        words.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            words.append(",".join(map(str, value)) if isinstance(value, list) else str(value))
+    done = run(task, "-m", model, *texts, *words)
+    return done.status, " ".join(done.err.replace("│", " ").split())
+
+
+def of_python(task: str, model: str, texts: list[str], options: dict[str, Any]) -> str:
+    with pytest.raises(BertcliError) as refused:
+        getattr(bertcli.load(model), task.replace("-", "_"))(texts, **options)
+    return str(refused.value)
+
+
+def over_http(running: Running, task: str, model: str, texts: list[str], options: dict[str, Any]) -> tuple[int, str]:
+    body: dict[str, Any] = {"model": model, "inputs": texts}
+    if task == "encode":
+        answer = running.ask("/embed", {**body, **options})
+    else:
+        path = "/zero-shot" if "candidates" in options else f"/{task}"
+        answer = running.ask(path, {**body, "parameters": options})
+    return answer.status, answer.body["error"]
+
+
+def of_an_assistant(task: str, model: str, texts: list[str], options: dict[str, Any], folder: Path) -> str | None:
+    """The words of the tool; None if it has no such option."""
+    name, always = TOOLS.get(task, ("", {}))
+    models = of_agents.AvailableModels([model], bertcli.load)
+    tool = next((tool for tool in of_agents.tools(models, Roots([str(folder)])) if tool.name == name), None)
+    given = {option: value for option, value in options.items() if option not in always}
+    if tool is None or not given.keys() <= tool.arguments.keys():
+        return None
+    with pytest.raises(BertcliError) as refused:
+        tool.call({"texts": texts, **given})
+    return str(refused.value)
+
+
+def without_options(words: str) -> str:
+    """The words as a program reads them, which has no command line."""
+    return re.sub(r" \([^()]*--[a-z][^()]*\)", "", words).replace("--", "")
+
+
+@pytest.mark.parametrize("refused", REFUSED, ids=lambda one: f"{one.task} {' '.join(one.options)} {one.model}")
+def test_every_door_refuses_with_the_same_words_before_work(
+    refused: Refused,
+    folders: dict[str, str],
+    served: Running,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bertcli.loaded_model.LoadedModel.hidden_states", None)
+    model = folders.get(refused.model, refused.model)
+    words = refused.words.replace(refused.model, model) if refused.model in folders else refused.words
+    asked = (refused.task, model, [refused.text], refused.options)
+    assert of_python(*asked) == words
+    status, said = of_the_shell(*asked)
+    assert status == refused.shell
+    assert re.sub(r"\s", "", words) in re.sub(r"\s", "", said)  # a frame breaks lines
+    assert over_http(served, *asked) == (422, without_options(words))
+    assert of_an_assistant(*asked, tmp_path) in (words, None)
+
+
+# Of a task: the texts, the options, and the words of a door with the bounds below.
+BOUNDS = DoorLimits(
+    texts=2, characters=200_000, entries=2, in_options=60, tokens=600, predictions=50, vectors=1 << 20, files=1 << 20
+)
+TOO_MUCH: list[tuple[str, str, list[str], dict[str, Any], str]] = [
+    ("fill-mask", "bert-mini-mlm", [MASKED] * 3, {}, "There are 3 texts, more than 2: send fewer at once."),
+    ("fill-mask", "bert-mini-mlm", [MASKED], {"top_k": 26},
+     "The answer would have at least 52 predictions, more than 50: ask for fewer."),
+    ("fill-mask", "bert-mini-mlm", [MASKED], {"targets": ["tea", "cup", "a"]},
+     "targets has 3 entries, more than 2: send fewer."),
+    ("keywords", "bert-mini-sentence", [" ".join(map(str, range(40)))], {"ngrams": [1, 10]},
+     "The request takes at least {} tokens to compute, more than 600: send fewer or shorter texts."),
+    ("classify", "NLI", [TEXT], {"candidates": ["a cup of tea", "a cup of milk"]},
+     "The parameters have {} characters, more than 60: shorten them."),
+    ("classify", "bert-mini-sentiment", ["a" * 200_001], {},
+     "The text at index 0 has 200,001 characters, more than 200,000: split it."),
+    ("tag", "TAGGER", ["Ann lives in Paris. " * 50], {"redact": True},
+     "The answer would have at least {} predictions, more than 50: ask for fewer."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "model", "texts", "options", "words"), TOO_MUCH)
+def test_what_multiplies_is_counted_before_work_at_doors_with_bounds(
+    task: str,
+    model: str,
+    texts: list[str],
+    options: dict[str, Any],
+    words: str,
+    folders: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The shell and Python have none."""
+    model = folders.get(model, model)
+    assert of_the_shell(task, model, texts, options)[0] == 0
+    monkeypatch.setattr("bertcli.loaded_model.LoadedModel.hidden_states", None)
+    monkeypatch.setattr(of_agents, "LIMITS", BOUNDS)
+    expected = re.escape(words).replace(r"\{\}", r"[\d,]+")
+    said = of_an_assistant(task, model, texts, options, tmp_path)
+    assert re.fullmatch(expected, str(said))
+    with serving([bertcli.load(model)], Limits(quiet=True, door=BOUNDS)) as running:
+        assert over_http(running, task, model, texts, options) == (422, said)
