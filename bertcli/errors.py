@@ -142,6 +142,7 @@ def check_type(what: str, value: object, expected: Any) -> None:
 # Options of other libraries' methods, and what stands for them here.
 ELSEWHERE = {
     "attn_implementation": "leave it out, since attention is computed in one way",
+    "classifier": "write it after the model's name, 'BASE+FILE.safetensors'",
     "batch_size": "leave it out, since texts are computed together as they fit (batch_tokens: how many tokens)",
     "convert_to_numpy": "leave it out, since the result is a NumPy array",
     "convert_to_tensor": "the result is a NumPy array, of which torch.from_numpy makes a tensor",

@@ -26,10 +26,10 @@ from bertcli.network.module import parameters
 from bertcli.tracing.dispatch import Array, Integers, is_shape_only, watched
 
 if TYPE_CHECKING:
-    from bertcli.classifier import Classifier
     from bertcli.engine.padded_batch import Padded
     from bertcli.folder.files import Folder
     from bertcli.folder.layout import Layout
+    from bertcli.kinds.classifier import Classifier
     from bertcli.kinds.kind import Kind
     from bertcli.kinds.pair_scores import PairScores
     from bertcli.network.after_pooling import Dense, LayerNorm
@@ -143,7 +143,6 @@ class LoadedModel:
         engine: str = "numpy",
         device: str = "cpu",
         adapter: str | Path | None = None,
-        classifier: str | Path | None = None,
         force: bool = False,
         prompt_name: str | None = None,
     ) -> Self:
@@ -156,7 +155,6 @@ class LoadedModel:
             device       of ONNX Runtime: one that `bertcli doctor` lists
             force        accept int8 even if its vectors are far from float32's
             adapter      the folder or Hub id of a LoRA adapter to apply to the model
-            classifier   a file that `bertcli probe -o` wrote for this model, for `classify` and `evaluate`
             prompt_name  without an adapter, the name of a prompt that chooses one of jina-embeddings-v5, such as
                          "retrieval.query"
 
@@ -169,12 +167,7 @@ class LoadedModel:
         choice.check()
         source = Source(model, revision, adapter, prompt_name, cache_dir, offline, progress)
         folder = source.find()
-        classifier_read = None
-        if classifier is not None:
-            from bertcli.classifier import read_classifier
-
-            classifier_read = read_classifier(classifier)
-        return cls.open(folder, source.name, heads=heads, engine=choice, text=text, classifier=classifier_read)
+        return cls.open(folder, source.name, heads=heads, engine=choice, text=text)
 
     @classmethod
     @names_checked
@@ -215,7 +208,6 @@ class LoadedModel:
         heads: str | None = None,
         engine: EngineChoice = NUMPY,
         text: bool = True,
-        classifier: "Classifier | None" = None,
     ) -> Self:
         """Open a checkpoint's folder; `heads` keeps only these, and `text` also opens the tokenizer, if there is one.
 
@@ -246,7 +238,11 @@ class LoadedModel:
         )
         if computing is not None and tokenizer is not None:
             opened = replace(opened, computing=computing.exact_enough(opened))
-        return opened if classifier is None else opened.with_classifier(classifier)
+        if folder.classifier is None:
+            return opened
+        from bertcli.kinds.classifier import read_classifier
+
+        return opened._with_classifier(read_classifier(folder.classifier))
 
     def for_prompt(self, name: str | None) -> Self:
         """Return the model with the adapter or the route that a prompt's name chooses; mostly it is this model.
@@ -274,17 +270,18 @@ class LoadedModel:
         """The models with another route or another task's adapter, by the route and the adapter's folder."""
         return {}
 
-    def with_classifier(self, classifier: "Classifier") -> Self:
+    def _with_classifier(self, classifier: "Classifier") -> Self:
         """Replace the model's classification head by a classifier. Errors: BertcliError if it was made for another."""
-        from bertcli.classifier import digest_of
+        from bertcli.kinds.classifier import digest_of
 
         config = self.config
         digest = digest_of(self.network, self.tokenizer)
-        refusal = classifier.refusal(self.name, digest, config.num_hidden_layers, config.hidden_size)
+        base = self.name.removesuffix(f"+{classifier.file}")
+        refusal = classifier.refusal(base, digest, config.num_hidden_layers, config.hidden_size)
         if refusal is not None:
             raise BertcliError(refusal)
         notes = list(self.notes)
-        if classifier.model != self.name:
+        if classifier.model != base:
             notes.append(f"{classifier.file} was made with {quoted(classifier.model)}, which has the same weights.")
         labelled = replace(
             config,
@@ -450,7 +447,7 @@ class LoadedModel:
             raise TypeError("a model pickles as its path, which does not work for a variant or a modified model")
         loaded = [head for head in self.heads if getattr(self.network, head, None) is not None]
         heads = ",".join(loaded) or "none"
-        opening = partial(type(self).open, heads=heads, engine=self.engine, classifier=self.classifier)
+        opening = partial(type(self).open, heads=heads, engine=self.engine)
         return opening, (self.folder, self.name)
 
 

@@ -45,7 +45,7 @@ ORDER = [
         "tokens",
         "kinds",
     ),
-    *("variants", "classifier", "loaded_model", "files", "doctor", "tasks", "capabilities", "model"),
+    *("variants", "loaded_model", "files", "doctor", "tasks", "capabilities", "model"),
     *("analysis", "cli", "wings"),
 ]
 ALONE: dict[str, set[str]] = {
@@ -337,7 +337,7 @@ REFUSED = {
     "test_gliner.py": {"--labels"},
     "test_help.py": {
         *("--batch-size", "--estimate", "--col", "-k", "--context", "-r", "-q", "--labels", "--target", "--explain"),
-        *("--json", "--html", "--hidden-size", "--workers", "--device", "--graph"),
+        *("--json", "--html", "--hidden-size", "--workers", "--device", "--graph", "--classifier"),
     },
     "test_pass_times.py": {"-m"},
     "test_patch.py": {"-i"},

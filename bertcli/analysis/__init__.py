@@ -2,7 +2,7 @@
 
 params/             the summary of modules and parameters, and `bertcli params`
 trace/              every operation of a pass, its costs, and the page of the pass
-info                what `bertcli info` says of a model; classifier_info: of a classifier file
+info                what `bertcli info` says of a model
 layers              layers and heads as people count them
 texts               the tokens of a text for traces and views
 """

@@ -2,7 +2,6 @@
 
 app            which commands there are, made of what is declared
 command        the function of a command, made of its groups of options, as Typer takes it
-classifier     the option --classifier
 doctor         the command doctor: its options and its lines
 errors         notes, warnings and errors on standard error
 guide          `bertcli guide`: print the manual, Markdown files in `bertcli/guide/` and in the folders of wings

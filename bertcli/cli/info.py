@@ -7,10 +7,11 @@ from typing import Any
 from bertcli.cli.installed import plugin_list
 from bertcli.cli.options import ModelOptions, argument, common_options, models_here, wrong
 from bertcli.cli.output import PrintOptions
+from bertcli.errors import BertcliError
+from bertcli.folder.hub import CLASSIFIER
 from bertcli.report.documents import Document, print_document
 from bertcli.report.terminal import Column, print_table, visible
 
-CLASSIFIER = ".safetensors"
 LISTED = (Column("Model"), Column("Where"), Column("Size", int), Column("What it is"))
 
 
@@ -30,12 +31,11 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
     bertcli info bert-mini-sentence
     bertcli info my-folder --format json
     bertcli info -m sentence-transformers/all-MiniLM-L6-v2
-    bertcli info mine.safetensors
+    bertcli info my-encoder+mine.safetensors
 
     It shows the network, the files, the token limit, pooling, prompts and labels
     that a command would run with, and an example of each command that can use the
-    model. For a model that does not run it says why. A file is a classifier that
-    probe -o wrote.
+    model. For a model that does not run it says why.
 
     Without a model it lists the bundled ones, those in the Hub's cache, and plugins.
     """
@@ -58,11 +58,10 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
             print(visible(f"Plugins: {', '.join(installed)}"))
         return
     if model.model.endswith(CLASSIFIER) and os.path.isfile(model.model):
-        from bertcli.analysis.classifier_info import classifier_info, classifier_table
+        from bertcli.kinds.classifier import read_classifier
 
-        of_file = classifier_info(model.model)
-        _show(of_file, "Classifier", model.model, classifier_table(of_file), options)
-        return
+        base = read_classifier(model.model).model
+        raise BertcliError(f"{model.model} is a classifier for {base}: give both, bertcli info {base}+{model.model}.")
     from bertcli.folder.hub import Source
 
     folder = Source(**model.load_arguments("")).find()

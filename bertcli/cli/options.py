@@ -128,7 +128,8 @@ class ModelOptions:
     panel: ClassVar = "Model"
     model: str | None = option(
         None, "DIR|HUB_ID", "A folder, or a name on the Hugging Face Hub (NAME@REVISION: of a branch, tag or commit; "
-        "BASE+ADAPTER: with an adapter, LoRA of peft). (default: a bundled model, if one fits)",
+        "BASE+ADAPTER: with an adapter, LoRA of peft; BASE+FILE: with a classifier of probe -o). (default: a bundled "
+        "model, if one fits)",
         "-m", "--model", envvar="BERTCLI_MODEL", show_envvar=True, autocompletion=models_here,
     )  # fmt: skip
 

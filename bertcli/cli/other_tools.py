@@ -21,6 +21,7 @@ MEANT_OPTIONS = {
     "doctor -m": ("", _MODEL_TIMES),
     "doctor --model": ("", _MODEL_TIMES),
     "--batch-size": ("", "texts are put into batches by their numbers of tokens, so there is nothing to set"),
+    "--classifier": ("", "a classifier is written after the model's name: -m BASE+FILE.safetensors"),
     "--adapter": ("", "an adapter is written after the model's name: -m BASE+ADAPTER"),
     "--revision": ("", "a branch, tag or commit is written after the model's name: -m NAME@REVISION"),
     "--device": ("", _PROCESSOR),

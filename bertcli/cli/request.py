@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from bertcli.cli.classifier import ClassifiedModelOptions
 from bertcli.cli.inputs import (
     ALL,
     Documents,
@@ -238,7 +237,7 @@ READINGS: dict[InputKind, Reading] = {
     TEXTS: Reading(InputOptions),
     TEXTS_WITH_IDS: Reading(TextsAlone),
     PAIRS_IN_ROWS: Reading(TextsWithoutIds),
-    TEXTS_OR_CHOICES: Reading(TextsOrChoices, before_choices, with_choices, model=ClassifiedModelOptions),
+    TEXTS_OR_CHOICES: Reading(TextsOrChoices, before_choices, with_choices),
     SINGLE_TEXTS: Reading(SingleTexts),
     QUESTIONS: Reading(Questions, as_questions),
     DOCUMENTS: Reading(Documents, as_documents),

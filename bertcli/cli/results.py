@@ -160,7 +160,7 @@ class TaskResults:
         """The files that the model was opened from, before its first result: the same in every run of a command."""
         model = self.task.model
         assert model.folder is not None
-        return [*model.folder.files_read, *([Path(model.classifier.file)] if model.classifier else [])]
+        return model.folder.files_read
 
     def _fingerprint(self, files: Sequence[Path], model_files: Sequence[Path]) -> "Fingerprint":
         import numpy

@@ -178,13 +178,18 @@ class Folder:
     JSON files are read once and kept, even if they change on disk; `files_read` lists all files that were read. Pickles
     as its path. `adapter`: the folder of a LoRA adapter for the network. `base`: the folder with configuration and
     weights, for an adapter that was saved with sentence-transformers. `route`: the route of a Router whose modules
-    count; "" for that of documents.
+    count; "" for that of documents. `classifier`: the file of a classifier of one's own for the model.
     """
 
     def __init__(
-        self, path: Path, base: "Folder | None" = None, adapter: "Folder | None" = None, route: str = ""
+        self,
+        path: Path,
+        base: "Folder | None" = None,
+        adapter: "Folder | None" = None,
+        route: str = "",
+        classifier: Path | None = None,
     ) -> None:
-        self.path, self.base, self.adapter, self.route = path, base, adapter, route
+        self.path, self.base, self.adapter, self.route, self.classifier = path, base, adapter, route, classifier
         self._inner = ""
         self._read: dict[str, Any] = {}
         self._names_read: dict[str, None] = {}
@@ -193,13 +198,14 @@ class Folder:
         return f"Folder({str(self.path)!r})"
 
     def __reduce__(self) -> tuple[type["Folder"], tuple[Any, ...]]:
-        return Folder, (self.path, self.base, self.adapter, self.route)
+        return Folder, (self.path, self.base, self.adapter, self.route, self.classifier)
 
     def resolved(self) -> "Folder":
         """Return a copy with an absolute path, which keeps what was read."""
         whole = self._at(self.path.resolve(), self._inner)
         whole.base, whole.adapter = self.base and self.base.resolved(), self.adapter and self.adapter.resolved()
         whole.route = self.route
+        whole.classifier = self.classifier and self.classifier.resolve()
         return whole
 
     @property
@@ -244,7 +250,7 @@ class Folder:
         paths = [self.path / name.removeprefix(self._inner) for name in names]
         for other in (self.base, self.adapter):
             paths += [] if other is None else other.files_read
-        return paths
+        return paths if self.classifier is None else [*paths, self.classifier]
 
     def has(self, name: str) -> bool:
         """True if there is such a file or link. Reading a link that leads nowhere is an error."""

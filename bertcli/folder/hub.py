@@ -20,6 +20,7 @@ from bertcli.folder.layout import Layout
 logger = logging.getLogger("bertcli")
 
 DEFAULT_MODEL = "bert-mini-mlm"
+CLASSIFIER = ".safetensors"  # ends the file that `probe -o` writes
 SAMPLES = ("bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence")
 
 # The Hub's rule for names: letters, digits, "_", "-" and ".", no "-" or "." at either end; no "--", ".." or ".git".
@@ -30,7 +31,8 @@ REVISION = re.compile(r"(?!.*(?:\.\.|//))\w[\w./+-]{0,254}(?<![/.])", re.ASCII) 
 class Source(NamedTuple):
     """What model is meant, before anything is read.
 
-    model        a folder, a bundled sample, a name on the Hub, or BASE+ADAPTER; None: the bundled DEFAULT_MODEL. A
+    model        a folder, a bundled sample, a name on the Hub, BASE+ADAPTER, or one of these with a classifier of one's
+                 own, BASE+FILE.safetensors; None: the bundled DEFAULT_MODEL. A
                  name on the Hub may have its revision in it (NAME@REVISION), and lack "sentence-transformers/"
     revision     a branch, tag or commit on the Hub (default: main)
     adapter      an adapter to apply: a folder or a name on the Hub
@@ -60,6 +62,11 @@ class Source(NamedTuple):
         """
         if self.model is None and self.adapter is None:
             return Folder(sample(DEFAULT_MODEL))  # not a folder here that has its name
+        classifier, source = self._classified()
+        if classifier is not None:
+            folder = source.find(weights)
+            folder.classifier = classifier
+            return folder
         source = self._divided()
         folder = _find_folder(source, weights)
         adapter = None if source.adapter is None else str(source.adapter)
@@ -69,6 +76,15 @@ class Source(NamedTuple):
 
         companions = find_companions(folder, source.name, adapter, source.prompt_name, find, weights)
         return folder if companions is None else Folder(*companions)
+
+    def _classified(self) -> "tuple[Path | None, Source]":
+        """The classifier in BASE+FILE.safetensors, and the model without it; None if there is none in the name."""
+        plus = [place for place, sign in enumerate(self.name) if sign == "+"]
+        if not plus or not self.name.lower().endswith(CLASSIFIER) or _is_folder(self.name):
+            return None, self
+        # A path may have a + in it: of several, the one before a file that is there, else the last.
+        place = next((place for place in plus if Path(self.name[place + 1 :]).exists()), plus[-1])
+        return Path(self.name[place + 1 :]), self._replace(model=self.name[:place])
 
     def _divided(self) -> "Source":
         """Take BASE+ADAPTER apart, unless it is the name of a folder."""

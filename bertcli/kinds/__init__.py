@@ -6,6 +6,7 @@ opened            what a kind reads of an opened model
 modules           what the list of sentence-transformers' modules says, whatever the kind
 candidates        what scores candidates that a request names
 entities          what finds entities of types that a request names
+classifier        a classifier of one's own, on the states of a model of any kind
 pooling           a Pooling module
 vectors           hidden states to the vector of a text
 pair_scores       the logits of pairs, where modules compute them

@@ -78,7 +78,7 @@ def test_what_follows_two_dashes_is_a_text(text: str) -> None:
 
 
 def test_a_missing_classifier_says_what_to_do(tmp_path: Path) -> None:
-    error = bertcli("classify", "-m", SAMPLE, "--classifier", tmp_path / "no.safetensors", "x").error
+    error = bertcli("classify", "-m", f"{SAMPLE}+{tmp_path}/no.safetensors", "x").error
     assert "There is no classifier" in error
     assert "probe -o" in error
 

@@ -202,7 +202,7 @@ EXEMPT = {
     "--help --debug --threads": "a result is the same with any of them",
     "--cache-dir --offline": "test_every_command_finds_models_in_the_cache_that_it_is_given",
     "--engine": "test_engine_command.py",
-    "--model --classifier": "test_hub.py, test_adapter.py, test_classifier.py",
+    "--model": "test_hub.py, test_adapter.py, test_classifier.py",
     "--input --column --pair-column --query-column --context-column --id-column --no-header --delimiter":
         "test_every_input.py, test_rows.py",
     "--keep --limit": "test_kept_columns.py",

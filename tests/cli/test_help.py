@@ -221,6 +221,7 @@ def test_help_answers_an_option_of_other_tools() -> None:
         (("explain", "a", "--target", "b"), "Did you mean --word?"),
         (("fill-mask", "a", "--explain"), "bertcli explain shows which words speak for a result"),
         (("tag", "a", "--json"), "write --format json."),
+        (("classify", "a", "--classifier", "b"), "after the model's name: -m BASE+FILE.safetensors"),
         (("params", "--html"), "the ending of -o decides: -o FILE.html."),
         (("params", "--hidden-size", "9"), "other sizes stand in a config.json"),
         (("encode", "a", "--workers", "2"), "uses several processes by itself"),

@@ -27,7 +27,7 @@ def open(cls: type[LoadedModel], folder: Folder, name: str, **options: Any) -> L
     Not kept: a model of another engine or with a classifier, which are of other files, too; and one whose opening wrote
     a note, which the next command has to write again.
     """
-    if not _is_plain(**options):
+    if not _is_plain(folder, **options):
         opened: LoadedModel = _open(cls, folder, name, **options)
         return opened
     key = (cls, name, os.getcwd(), *map(_files, folder.paths), *sorted(options.items()))
@@ -51,9 +51,9 @@ def open(cls: type[LoadedModel], folder: Folder, name: str, **options: Any) -> L
 opened_once = open  # named as that is, by which a model is pickled for worker processes
 
 
-def _is_plain(engine: Any = None, classifier: Any = None, **_: Any) -> bool:
+def _is_plain(folder: Folder, engine: Any = None, **_: Any) -> bool:
     """True for NumPy and the model's own heads."""
-    return classifier is None and (engine is None or engine.name == "numpy")
+    return folder.classifier is None and (engine is None or engine.name == "numpy")
 
 
 def _files(folder: Path) -> tuple[Any, ...]:

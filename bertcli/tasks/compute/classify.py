@@ -54,7 +54,7 @@ def plan(model: LoadedModel, options: ClassifyOptions) -> RecordTask:
     if model.classifier is not None and (options.candidates is not None or options.choices is not None):
         raise BertcliError(
             "Candidates and choices are scored by the model's own head: leave them out, or the classifier "
-            "(--classifier)."
+            "(-m BASE+FILE)."
         )
     if options.candidates is not None:
         return _candidates_task(model, options, options.candidates)

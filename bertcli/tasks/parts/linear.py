@@ -1,4 +1,4 @@
-"""Compute the logits of labels, with an attached classifier (bertcli/classifier.py) or else the model's own head.
+"""Compute the logits of labels, with an attached classifier (kinds/classifier.py) or else the model's own head.
 
 v = pool(states after layer N)        one vector a text
 logits = W v + b

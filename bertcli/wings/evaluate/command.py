@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from bertcli.cli.classifier import Classifiers, classifiers_option
 from bertcli.cli.options import (
     MASKED_SAMPLE,
     EngineOptions,
@@ -42,7 +41,6 @@ class Models(ModelOptions):
         None, "DIR|HUB_ID", "A model; give it again for more, which are compared with the first. "
         "(default: BERTCLI_MODEL, or a bundled model, if one fits)", "-m", "--model",
     )  # type: ignore[assignment]  # fmt: skip
-    classifier: list[str] | None = classifiers_option()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,14 +137,9 @@ def _opened(models: Models, task: str, engine: EngineOptions) -> "Iterator[Model
         found = spec(task)
         fitting = found.needs(found.options()).fitting if found else evaluator(task).fitting
         raise wrong("--model", f"there is no bundled model for {task}; give one that fits, such as {fitting}.")
-    classifiers = Classifiers(models.classifier or ())
-    opened: list[str] = []
     for name in names:
         options = ModelOptions(model=name)
-        model = classifiers.put_on(open_as(Model, options, sample or MASKED_SAMPLE, engine))
-        opened.append(model.name)
-        if len(opened) == len(names):
-            classifiers.check_all_used(opened)
+        model = open_as(Model, options, sample or MASKED_SAMPLE, engine)
         yield model
 
 

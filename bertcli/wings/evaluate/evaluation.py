@@ -5,8 +5,7 @@ report/ shows the record.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,10 +57,6 @@ def evaluate(data: Labelled, models: Iterable[Model], options: Evaluate, command
     of_models: list[Record] = []
     for model in models:
         outcomes_of_model = of_task.evaluate(model, data, options)
-        # The same model may be compared with itself under a classifier of one's own.
-        if model.classifier is not None and any(outcome.name == model.name for outcome in outcomes):
-            file = Path(model.classifier.file).name
-            outcomes_of_model = [replace(outcome, name=f"{outcome.name} with {file}") for outcome in outcomes_of_model]
         outcomes += outcomes_of_model
         of_models.append(model_of(model))
     evaluation = summarize(data, outcomes)

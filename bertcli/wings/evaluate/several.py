@@ -20,7 +20,7 @@ def evaluate(data: str | Path, models: Given | Iterable[Given], options: Evaluat
     """Evaluate models on labelled texts as `bertcli evaluate` does: `.record` has what it writes as JSON.
 
     data: a file or a folder. models: one, or several, which are compared with the first; names are opened one after the
-    other. A classifier of your own is one of them: `bertcli.load(MODEL, classifier=FILE)`. Options are the command's.
+    other. A classifier of your own is one of them: `"MODEL+FILE"`. Options are the command's.
     Errors: BertcliError for data, options and models that cannot be used, and for a figure worse than at_least.
     """
     labelled = read(str(data), options)

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bertcli.cli.classifier import ClassifiedModelOptions
 from bertcli.cli.inputs import FewTexts, SingleTexts, read_texts
 from bertcli.cli.options import InputOptions, ModelOptions, argument, wrong
 from bertcli.cli.output import MARKDOWN, FigureOutput, OutputOptions, PageOutput, show, write_results
@@ -156,8 +155,7 @@ def groups_of(spec: ViewSpec) -> dict[str, Any]:
         return {"models": BothModels, "texts": OptionalTexts, **common, "output": output}
     if spec.reads == "labelled texts":
         return {"data": LabelledTextOptions, "model": ModelOptions, **common, "output": ProbeOutput}
-    model = ClassifiedModelOptions if spec.takes_classifier else ModelOptions
-    return {"texts": FewTexts, "model": model, **common, "output": output}
+    return {"texts": FewTexts, "model": ModelOptions, **common, "output": output}
 
 
 def run(spec: ViewSpec, **groups: Any) -> None:
@@ -247,7 +245,7 @@ def _save_classifier(view: Any, file: str, model: str) -> None:
     say_written(file)
     layer = f"layer {made.layer}" if made.layer else "the embeddings"
     logger.info("it reads %s, pooling %s, and has %d labels.", layer, ",".join(made.pooling), len(made.labels))
-    logger.info("use it: bertcli classify -m %s --classifier %s", model, file)
+    logger.info("use it: bertcli classify -m %s+%s", model, file)
 
 
 def _of_two_models(

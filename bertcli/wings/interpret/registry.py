@@ -31,7 +31,7 @@ class ViewSpec:
     """The specification of a view, from which its command is made.
 
     options: a dataclass, whose docstring is the help. sample: gives the bundled model for options and texts, if the
-    command names none. each: a result for each text, not one for all. takes_classifier: reads a file of `probe -o`.
+    command names none. each: a result for each text, not one for all.
     has_figure: results have `panels`, and can be written as a figure.
     panel, position: where --help lists the command, and its rank there.
     """
@@ -40,7 +40,6 @@ class ViewSpec:
     reads: Literal["texts", "two texts", "two models", "labelled texts"] = "texts"
     sample: Callable[[Any, Sequence[str]], str] = _for_masks
     each: bool = False
-    takes_classifier: bool = False
     has_figure: bool = False
     panel: str = "Interpret"
     position: int = 0

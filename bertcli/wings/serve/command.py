@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bertcli import extensions
-from bertcli.cli.classifier import Classifiers, classifiers_option
 from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, engine_option, models_given, wrong
 from bertcli.cli.request import open_as, public_name
 from bertcli.errors import BertcliError
@@ -40,7 +39,6 @@ class ServedModels(ModelOptions):
         "what clients call it; repeat for more. "
         "(default: BERTCLI_MODEL, or the bundled sentence model)", "-m", "--model",
     )  # fmt: skip
-    classifier: list[str] | None = classifiers_option()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,7 +108,6 @@ def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> 
     if options.port > 65535:
         raise wrong("--port", f"{options.port} is no port: choose 1 to 65535, or 0 for a free one.")
     given_models = models_given(models.model)
-    classifiers = Classifiers(models.classifier or ())
     from bertcli.engine.threads import thread_count
     from bertcli.tasks.running.batches import BATCH_TOKENS
     from bertcli.wings.serve.run import serve as run
@@ -125,9 +122,8 @@ def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> 
     several = len(named) > 1
     for public, name in named:
         one = ModelOptions(model=name if given_models else None)
-        model = classifiers.put_on(_opened(one, engine, several))
+        model = _opened(one, engine, several)
         opened.append(Served(model.called(public), public))
-    classifiers.check_all_used([served.name for served in opened])
     # A browser cannot reach a Unix socket, so that any Host may be behind it unless some are named.
     hosts = ("*",) if options.uds and not options.allowed_host else (options.host, *(options.allowed_host or ()))
     limits = Limits(

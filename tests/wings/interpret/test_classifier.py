@@ -19,10 +19,10 @@ from helpers.tokenizer_kinds import KINDS, write_kind
 from reference.probe_cases import DATA, HELD, HELD_MODEL, labelled, reviews, saved_classifier
 
 import bertcli as library
-from bertcli.classifier import Classifier, read_classifier
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray
 from bertcli.files.write.save import save_stored
+from bertcli.kinds.classifier import Classifier, read_classifier
 from bertcli.wings.interpret.compute.logistic import Features
 
 RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "probe.json").read_text(encoding="utf-8"))[
@@ -38,6 +38,11 @@ def scores(model: Any, texts: Any, pairs: Any = None) -> Any:
     return np.array([[one[label] for label in model.config.labels] for one in found])
 
 
+def with_classifier(model: Any, file: Path, **options: Any) -> library.Model:
+    """A model with a classifier of one's own."""
+    return library.load(f"{model}+{file}", **options)
+
+
 def save(model: Any, file: Path, *data: Any, **options: Any) -> Classifier:
     library.probe(model, *(data or labelled()), folds=3, save=str(file), **options)
     return read_classifier(file)
@@ -51,7 +56,7 @@ def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert left.status == 0
     assert "after layer 4" in left.out, "the table is printed"
     assert f"Wrote {file} (" in left.err
-    assert f"Note: use it: bertcli classify -m {HELD_MODEL} --classifier {file}" in left.err
+    assert f"Note: use it: bertcli classify -m {HELD_MODEL}+{file}" in left.err
     assert file.stat().st_size < 1_000_000
     return file
 
@@ -63,7 +68,7 @@ def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_probabilities_and_accuracy_are_those_of_scikit_learn(case: dict[str, Any], tmp_path: Path) -> None:
     made = saved_classifier(tmp_path, case["pooling"], case["layer"])
     assert (made.layer, made.pooling, made.made["C"]) == (case["layer"], (case["pooling"],), case["C"])
-    model = library.load(HELD_MODEL, classifier=tmp_path / "made.safetensors")
+    model = with_classifier(HELD_MODEL, tmp_path / "made.safetensors")
     found = scores(model, reviews()[0][HELD])
     np.testing.assert_allclose(found, case["scores"], atol=1e-4)
     assert (found.argmax(axis=1) == np.argmax(case["scores"], axis=1)).all(), "and so is the accuracy"
@@ -79,7 +84,7 @@ def test_every_family_takes_one(family: str, tmp_path: Path) -> None:
     texts, labels = labelled()
     made = save(library.load(folder), file, texts, labels, layer=1, pooling="mean")
     assert (made.labels, made.multi_label) == (tuple(LABELS), False)
-    model = library.load(folder, classifier=file)
+    model = with_classifier(folder, file)
     states = model.encode(texts, layer=1, pooling="mean", normalize=False)
     _, y = np.unique(labels, return_inverse=True)
     (fit,) = Features(states).fits(y, 3, [float(made.made["C"])])
@@ -89,7 +94,7 @@ def test_every_family_takes_one(family: str, tmp_path: Path) -> None:
 def test_a_static_model_takes_one(tmp_path: Path) -> None:
     write_static(tmp_path / "static", "root")
     save(library.load(tmp_path / "static"), tmp_path / "made.safetensors")
-    found = scores(library.load(tmp_path / "static", classifier=tmp_path / "made.safetensors"), labelled()[0])
+    found = scores(with_classifier(tmp_path / "static", tmp_path / "made.safetensors"), labelled()[0])
     np.testing.assert_allclose(found.sum(axis=1), 1)
 
 
@@ -105,7 +110,7 @@ def test_states_are_prepared_as_they_were(tmp_path: Path) -> None:
     kept = save(library.load(folder), file, texts, labels, layer=2, normalize=True, max_length=9, truncation="silent")
     assert (kept.prompt, kept.normalize, kept.max_length) == ("the king: ", True, 9)
     assert kept.prompt_tokens > 0
-    model = library.load(folder, classifier=file)
+    model = with_classifier(folder, file)
     states = model.encode(texts, layer=2, normalize=True, max_length=9, truncation="silent")
     expected = states.astype(np.float64) @ kept.weight.T + kept.bias
     expected = np.exp(expected) / np.exp(expected).sum(axis=1, keepdims=True)
@@ -120,7 +125,7 @@ def test_states_are_prepared_as_they_were(tmp_path: Path) -> None:
 def test_pairs_are_read_as_pairs(made: Made, tmp_path: Path) -> None:
     folder, (texts, labels) = made(seed=7, tokenizer="both"), labelled()
     save(library.load(folder), tmp_path / "made.safetensors", texts, labels, texts[::-1])
-    model = library.load(folder, classifier=tmp_path / "made.safetensors")
+    model = with_classifier(folder, tmp_path / "made.safetensors")
     assert not np.allclose(scores(model, texts[:5]), scores(model, texts[:5], texts[:5]), atol=1e-4)
 
 
@@ -153,7 +158,7 @@ def test_several_labels_a_text(made: Made, tmp_path: Path) -> None:
     assert "3 labels, of which a text may have several" in " ".join(left.out.split())
     kept = read_classifier(file)
     assert (kept.labels, kept.multi_label) == (("dog", "king", "tea"), True)
-    model = library.load(folder, classifier=file)
+    model = with_classifier(folder, file)
     states = model.encode(texts, layer=1, pooling=kept.pooling[0], normalize=False)  # type: ignore[arg-type]
     found = scores(model, texts)
     for number, name in enumerate(kept.labels):
@@ -161,7 +166,7 @@ def test_several_labels_a_text(made: Made, tmp_path: Path) -> None:
         (fit,) = Features(states).fits(y, 2, [float(kept.made["C"])])
         np.testing.assert_allclose(found[:, number], fit.probabilities(states)[:, 1], atol=1e-5)
     assert not np.allclose(found.sum(axis=1), 1, atol=0.01)
-    left = bertcli("evaluate", data, "-m", folder, "--classifier", file, "--format", "json")
+    left = bertcli("evaluate", data, "-m", f"{folder}+{file}", "--format", "json")
     expected = np.mean([(found[i] > 0.5).tolist() == [n in s for n in kept.labels] for i, s in enumerate(labels)])
     assert json.loads(left.out)["models"][0]["metrics"]["accuracy"]["value"] == pytest.approx(expected)
 
@@ -180,8 +185,8 @@ def test_a_label_that_one_fold_alone_has_is_improbable() -> None:
 
 
 def test_classify_evaluate_and_explain_take_it(mini: Path, tmp_path: Path) -> None:
-    options = ("-m", HELD_MODEL, "--classifier", mini)
-    model = library.load(HELD_MODEL, classifier=mini)
+    options = ("-m", f"{HELD_MODEL}+{mini}")
+    model = with_classifier(HELD_MODEL, mini)
     texts, labels = reviews()
     expected = model.classify(texts[:2])
     assert json.loads(bertcli("classify", *options, *texts[:2], "--format", "json").out) == expected
@@ -199,19 +204,20 @@ def test_classify_evaluate_and_explain_take_it(mini: Path, tmp_path: Path) -> No
 
 
 def test_a_file_with_a_mask_is_classified_not_filled(mini: Path) -> None:
-    left = bertcli("explain", "-m", HELD_MODEL, "--classifier", mini, "A [MASK] film.", "--format", "json")
+    left = bertcli("explain", "-m", f"{HELD_MODEL}+{mini}", "A [MASK] film.", "--format", "json")
     assert json.loads(left.out)[0]["target"] in ("negative", "positive")
 
 
 def test_a_run_is_not_resumed_with_another_classifier(mini: Path, tmp_path: Path) -> None:
     file, other = tmp_path / "out.jsonl", tmp_path / "other.safetensors"
-    run = ("classify", "-i", DATA, "-m", HELD_MODEL, "-o", file, "--resume", "--classifier")
+    run = ("classify", "-i", DATA, "-o", file, "--resume", "-m")
     bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "-o", other, "--layer", "3")
-    assert bertcli(*run, mini).status == 0
+    mine, another = (f"{HELD_MODEL}+{one}" for one in (mini, other))
+    assert bertcli(*run, mine).status == 0
     complete = f"{file} is complete"
-    assert complete in bertcli(*run, mini).err
-    assert complete not in bertcli(*run, other).err
-    assert complete in bertcli(*run, other).err
+    assert complete in bertcli(*run, mine).err
+    assert complete not in bertcli(*run, another).err
+    assert complete in bertcli(*run, another).err
 
 
 def test_the_server_takes_it(mini: Path) -> None:
@@ -220,7 +226,7 @@ def test_the_server_takes_it(mini: Path) -> None:
 
     from bertcli.wings.serve.served_model import Served
 
-    model = library.load(HELD_MODEL, classifier=mini)
+    model = with_classifier(HELD_MODEL, mini)
     served = Served(model, HELD_MODEL)
     served.check()
     assert served.uses[0] == "classify"
@@ -240,32 +246,34 @@ def test_onnx_runtime_computes_the_last_layer(mini: Path, tmp_path: Path) -> Non
     save(library.load(HELD_MODEL), file, *reviews(), layer=-1)
     texts = reviews()[0]
     for one in (mini, file):
-        expected = scores(library.load(HELD_MODEL, classifier=one), texts)
-        found = scores(library.load(HELD_MODEL, classifier=one, engine="onnx"), texts)
+        expected = scores(with_classifier(HELD_MODEL, one), texts)
+        found = scores(with_classifier(HELD_MODEL, one, engine="onnx"), texts)
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_info_says_what_the_file_is(mini: Path) -> None:
-    left = bertcli("info", mini)
-    assert "after" not in left.err
-    for words in ("layer 2, pooling mean", "'negative', 'positive'", f"'{HELD_MODEL}'", "of 40 texts"):
+    error = bertcli("info", mini).error
+    assert f"{mini} is a classifier for {HELD_MODEL}: give both, bertcli info {HELD_MODEL}+{mini}." in error
+    left = bertcli("info", f"{HELD_MODEL}+{mini}")
+    for words in ("layer 2, pooling mean", "negative, positive", f"'{HELD_MODEL}'", "of 40 texts"):
         assert words in left.out
-    assert f"bertcli classify -m {HELD_MODEL} --classifier {mini}" in left.out
-    record = json.loads(bertcli("info", mini, "--format", "json").out)
-    assert (record["layer"], record["labels"], record["pooling"]) == (2, ["negative", "positive"], "mean")
+    assert f"bertcli classify -m {HELD_MODEL}+{mini}" in left.out
+    whole = json.loads(bertcli("info", f"{HELD_MODEL}+{mini}", "--format", "json").out)
+    record = whole["classifier"]
+    assert (record["layer"], whole["labels"], record["pooling"]) == (2, ["negative", "positive"], "mean")
     assert 0 < record["figures"]["accuracy"]["value"] <= 1
     assert record["figures"]["best_of"] == 1, "the layer was asked for"
 
 
 def test_a_model_with_one_pickles(mini: Path) -> None:
-    model = library.load(HELD_MODEL, classifier=mini)
+    model = with_classifier(HELD_MODEL, mini)
     again = pickle.loads(pickle.dumps(model))
     assert again.heads == model.heads
     assert again.classify("A fine film.") == model.classify("A fine film.")
 
 
 def test_the_wider_tasks_of_the_model_are_as_without_it(mini: Path) -> None:
-    model, plain = library.load(HELD_MODEL, classifier=mini), library.load(HELD_MODEL)
+    model, plain = with_classifier(HELD_MODEL, mini), library.load(HELD_MODEL)
     np.testing.assert_array_equal(model.encode("A fine film."), plain.encode("A fine film."))
     assert model.fill_mask("A [MASK] film.") == plain.fill_mask("A [MASK] film.")
     with pytest.raises(BertcliError, match="scored by the model's own head"):
@@ -278,21 +286,21 @@ def test_the_wider_tasks_of_the_model_are_as_without_it(mini: Path) -> None:
 def test_another_model_is_refused_and_another_name_is_noted(
     mini: Path, tmp_path: Path, made: Made, caplog: pytest.LogCaptureFixture
 ) -> None:
-    error = bertcli("classify", "-m", "bert-mini-sentiment", "--classifier", mini, "x").error
+    error = bertcli("classify", "-m", f"bert-mini-sentiment+{mini}", "x").error
     assert (
         f"{mini} was made for '{HELD_MODEL}', and bert-mini-sentiment has other weights or another tokenizer" in error
     )
     caplog.set_level(logging.INFO, "bertcli")
     copy = shutil.copytree(str(library.load(HELD_MODEL).path), tmp_path / "copy")
-    left = bertcli("classify", "-m", copy, "--classifier", mini, "A fine film.", "--format", "json")
+    left = bertcli("classify", "-m", f"{copy}+{mini}", "A fine film.", "--format", "json")
     assert f"Note: {mini} was made with '{HELD_MODEL}', which has the same weights." in left.err
-    assert json.loads(left.out) == library.load(HELD_MODEL, classifier=mini).classify("A fine film.")
+    assert json.loads(left.out) == with_classifier(HELD_MODEL, mini).classify("A fine film.")
     vocabulary = (copy / "tokenizer.json").read_text()
     (copy / "tokenizer.json").write_text(vocabulary.replace('"lowercase":true', '"lowercase":false'))
     changed = json.loads(vocabulary)
     changed["normalizer"] = None
     (copy / "tokenizer.json").write_text(json.dumps(changed))
-    assert "another tokenizer" in bertcli("classify", "-m", copy, "--classifier", mini, "x").error
+    assert "another tokenizer" in bertcli("classify", "-m", f"{copy}+{mini}", "x").error
 
 
 def rewritten(file: Path, target: Path, weight: Any = None, bias: Any = None, **metadata: str | None) -> Path:
@@ -334,27 +342,28 @@ def test_hostile_files_get_one_line(mini: Path, tmp_path: Path) -> None:
         ({"format": "pt"}, "holds no classifier"),
         ({"digest": "0"}, "other weights"),
     ):
-        error = bertcli("classify", "-m", HELD_MODEL, "--classifier", rewritten(mini, target, **arrays), "x").error
+        bad = rewritten(mini, target, **arrays)
+        error = bertcli("classify", "-m", f"{HELD_MODEL}+{bad}", "x").error
         assert words in error, (arrays, error)
 
 
 def test_what_is_no_classifier_gets_one_line(mini: Path, tmp_path: Path) -> None:
     model = Path(str(library.load(HELD_MODEL).path))
-    text, huge = tmp_path / "a.txt", tmp_path / "huge.safetensors"
-    text.write_text("x")
+    folder, huge = tmp_path / "folder.safetensors", tmp_path / "huge.safetensors"
+    folder.mkdir()
     with huge.open("wb") as stream:
         stream.truncate(65_000_000)
     cut = tmp_path / "cut.safetensors"
     cut.write_bytes(mini.read_bytes()[:-100])
     for file, words in (
-        (model, "is no classifier"),
-        (text, "is no classifier"),
+        (model, "so it is no adapter of peft"),
+        (folder, "is no classifier"),
         (tmp_path / "none.safetensors", "none.safetensors"),
         (model / "model.safetensors", "holds no classifier"),
         (huge, "has 65,000,000 bytes"),
         (cut, "is not a usable safetensors file"),
     ):
-        assert words in bertcli("classify", "-m", HELD_MODEL, "--classifier", file, "x").error
+        assert words in bertcli("classify", "-m", f"{HELD_MODEL}+{file}", "x").error
 
 
 def test_a_folder_to_save_in_says_what_to_do_instead(tmp_path: Path) -> None:
@@ -369,7 +378,7 @@ def test_a_probe_of_a_model_with_a_buffer_of_positions_is_saved(made: Made, tmp_
     left = bertcli("probe", "-i", DATA, "-m", folder, "-o", file)
     assert left.status == 0, left.error
     assert "Majority: " in left.out
-    done = bertcli("classify", "-m", folder, "--classifier", file, "tea", "--format", "json")
+    done = bertcli("classify", "-m", f"{folder}+{file}", "tea", "--format", "json")
     assert done.status == 0, done.error
     assert {one["label"] for one in json.loads(done.out)[0]["labels"]} == {"positive", "negative"}
 
@@ -400,47 +409,49 @@ def test_the_table_is_printed_though_the_file_cannot_be_written(
     assert "No space left" in left.err
 
 
-def test_serve_puts_each_classifier_on_the_model_that_it_was_made_for(
-    mini: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_serve_has_models_with_classifiers_and_without(mini: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[Any] = []
     monkeypatch.setattr("bertcli.wings.serve.run.serve", lambda models, *rest: served.append(models))
     other = "bert-mini-sentence"
-    for models in ((HELD_MODEL, other), (other, HELD_MODEL)):
-        left = bertcli("serve", "-m", models[0], "-m", models[1], "--classifier", mini)
-        assert left.status == 0, left.err
-        with_classifier = [one.name for one in served.pop() if one.model.classifier is not None]
-        assert with_classifier == [HELD_MODEL]
-    refused = bertcli("serve", "-m", other, "--classifier", mini)
+    left = bertcli("serve", "-m", other, "-m", f"{HELD_MODEL}+{mini}", "-m", f"mine={HELD_MODEL}+{mini}")
+    assert left.status == 0, left.err
+    names = {one.name: one.model.classifier is not None for one in served.pop()}
+    assert names == {other: False, f"{HELD_MODEL}+{mini.name}": True, "mine": True}
+    refused = bertcli("serve", "-m", f"{other}+{mini}")
     assert refused.status == 1
     assert f"was made for '{HELD_MODEL}', and {other} has other weights" in refused.err
     assert served == []
 
 
-def test_evaluate_puts_each_classifier_on_the_model_that_it_was_made_for(mini: Path, tmp_path: Path) -> None:
-    """In either order the classifier is its model's, and the figures are those of each model alone."""
-    other = "bert-mini-sentiment"
+def test_evaluate_compares_classifiers_and_models(mini: Path) -> None:
+    """In either order the figures are those of each model alone."""
+    mine, other = f"{HELD_MODEL}+{mini}", "bert-mini-sentiment"
 
     def accuracies(*models: str | Path) -> dict[str, float]:
         record = json.loads(bertcli("evaluate", DATA, *models, "--format", "json").out)
         return {model["model"]: model["metrics"]["accuracy"]["value"] for model in record["models"]}
 
-    alone = accuracies("-m", HELD_MODEL, "--classifier", mini) | accuracies("-m", other)
-    assert alone[HELD_MODEL] != alone[other]
-    assert accuracies("-m", HELD_MODEL, "-m", other, "--classifier", mini) == alone
-    assert accuracies("-m", other, "-m", HELD_MODEL, "--classifier", mini) == alone
-    second = tmp_path / "second.safetensors"
-    second.write_bytes(mini.read_bytes())
-    twice = accuracies("-m", HELD_MODEL, "-m", HELD_MODEL, "--classifier", mini, "--classifier", second)
-    assert twice == {HELD_MODEL: alone[HELD_MODEL], f"{HELD_MODEL} with second.safetensors": alone[HELD_MODEL]}
-    found = library.evaluate(DATA, [library.load(HELD_MODEL, classifier=mini), other])
+    alone = accuracies("-m", mine) | accuracies("-m", other)
+    assert alone[mine] != alone[other]
+    assert accuracies("-m", mine, "-m", other) == alone
+    assert accuracies("-m", other, "-m", mine) == alone
+    found = library.evaluate(DATA, [library.load(mine), other])
     assert {model["model"]: model["metrics"]["accuracy"]["value"] for model in found.record["models"]} == alone
 
 
-def test_evaluate_refuses_a_classifier_of_no_model(mini: Path) -> None:
-    model = "bert-mini-sentiment"
-    error = bertcli("evaluate", DATA, "-m", model, "-m", model, "--classifier", mini).error
-    assert f"{mini} was made for '{HELD_MODEL}', and {model}, {model} have other weights" in error
+def test_a_classifier_stands_behind_the_name_of_its_model(mini: Path, tmp_path: Path) -> None:
+    """Also in a folder with a + in its name, behind another model, and where it was asked for otherwise before."""
+    folder = tmp_path / "a+b"
+    folder.mkdir()
+    copy = shutil.copyfile(mini, folder / "mine.safetensors")
+    plain = library.load(f"{HELD_MODEL}+{mini}").classify("A fine film.")
+    assert library.load(f"{HELD_MODEL}+{copy}").classify("A fine film.") == plain
+    assert (
+        "There is no classifier nowhere.safetensors"
+        in bertcli("classify", "-m", f"{HELD_MODEL}+nowhere.safetensors", "x").error
+    )
+    with pytest.raises(TypeError, match=r"'BASE\+FILE.safetensors'"):
+        library.load(HELD_MODEL, classifier=mini)  # type: ignore[call-arg]
 
 
 def test_evaluate_in_python_gives_what_the_command_writes() -> None:

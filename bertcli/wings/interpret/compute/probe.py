@@ -46,7 +46,7 @@ def probe(model: LoadedModel, texts: Any, options: ProbeOptions) -> Probe:
     clusters: what each text belongs to, such as its author: whole clusters are in one fold, and resampled together.
     labels: one for each text; lists of names where a text may have several (multi-label). words: texts are lists of
     words, and labels lists with one for each. save: a .safetensors file for a classifier, the probe of the best layer
-    or of `layer`, which `bertcli.load(model, classifier=FILE)` takes.
+    or of `layer`, which `bertcli.load("MODEL+FILE")` takes.
     Errors: BertcliError for labels that do not fit, one label only, fewer texts of one than folds, and as in `encode`.
     """
     found = measure(model, texts, options)

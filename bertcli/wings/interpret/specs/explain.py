@@ -48,4 +48,4 @@ class ExplainOptions(TargetOptions):
     )
 
 
-SPEC = ViewSpec(ExplainOptions, sample=sample_for, each=True, takes_classifier=True, has_figure=True, position=1)
+SPEC = ViewSpec(ExplainOptions, sample=sample_for, each=True, has_figure=True, position=1)

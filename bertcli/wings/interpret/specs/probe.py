@@ -10,7 +10,7 @@ from bertcli.tasks.options import ReadOptions, delimiter_option, for_python, no_
 from bertcli.wings.interpret.registry import ViewSpec
 
 ProbePooling = Literal["auto", "mean", "cls", "max", "lasttoken"]
-# The ending of a file that `save` writes; bertcli/classifier.py has it, too, and imports NumPy, as --help must not.
+# The ending of a file that `save` writes; kinds/classifier.py has it, too, and imports NumPy, as --help must not.
 CLASSIFIER = ".safetensors"
 MOST_FOLDS = 10
 
@@ -21,7 +21,7 @@ class ProbeOptions(ReadOptions):
 
     bertcli probe -i reviews.csv --column text --label-column label
     bertcli probe -i reviews.csv -m my-encoder -o mine.safetensors
-    bertcli classify -m my-encoder --classifier mine.safetensors "A fine film."
+    bertcli classify -m my-encoder+mine.safetensors "A fine film."
     bertcli probe -i train.conllu --words -o probe.html
     bertcli probe -i reviews.csv --column text --label-column label -o layers.pdf
 
@@ -42,8 +42,8 @@ class ProbeOptions(ReadOptions):
     A probe shows what can be read from a state, not that the model uses it.
 
     -o FILE.safetensors is a classifier: the probe of the best layer (or --layer),
-    fitted to all texts. With the same model classify, evaluate, explain and serve
-    take it as --classifier FILE, and Python as bertcli.load(MODEL, classifier=FILE).
+    fitted to all texts. classify, evaluate, explain, serve and
+    bertcli.load() take it behind the name of the same model: MODEL+FILE.
     """
 
     labels: Any = ()
@@ -110,7 +110,7 @@ def check_name(file: str) -> None:
     if ending_of(file) != CLASSIFIER:
         raise BertcliError(
             f"{file} is not a {CLASSIFIER} file. A probe is saved as a small file, no longer as a model's folder: give "
-            "FILE.safetensors, and then bertcli classify -m MODEL --classifier FILE.safetensors."
+            "FILE.safetensors, and then bertcli classify -m MODEL+FILE.safetensors."
         )
 
 

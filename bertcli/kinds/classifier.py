@@ -2,7 +2,7 @@
 
     logits = W v + b        v: the states of one layer, pooled to a vector (scaled to length 1 if `normalize`)
 
-`bertcli probe -o` writes the file, `--classifier` and `bertcli.load(..., classifier=FILE)` read it. It holds two
+`bertcli probe -o` writes the file, and MODEL+FILE names a model with it, wherever a model is named. It holds two
 tensors, `weight` [label, width] and `bias` [label] in float32, in which the standardization of the features is folded
 in, and metadata, all of them texts:
 
@@ -19,7 +19,7 @@ exactly this form is refused in one line. How the logits of texts are computed i
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import open_regular, parse_json, read_bytes
 from bertcli.network.heads import Network
 from bertcli.network.module import parameters
+from bertcli.report.intervals import written
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.digest import key_of
 from bertcli.weights.tensors import HEADER_LIMIT, open_file
@@ -108,7 +109,7 @@ class Classifier:
         if digest != self.digest:
             return (
                 f"{self.file} was made for {quoted(self.model)}, and {model} has other weights or another tokenizer: "
-                "give that model (-m), or make a classifier for this one (bertcli probe -o)."
+                "give that model (-m BASE+FILE), or make a classifier for this one (bertcli probe -o)."
             )
         if self.layer > layers or self.weight.shape[1] != expected:
             return (
@@ -116,6 +117,23 @@ class Classifier:
                 f"{layers} layers and vectors of {expected}: the file is damaged, make it again (bertcli probe -o)."
             )
         return None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What `info` says of it."""
+        return {
+            "classifier": {
+                "file": self.file,
+                "model": self.model,
+                "layer": self.layer,
+                "pooling": ",".join(self.pooling),
+                "normalize": self.normalize,
+                "prompt": self.prompt,
+                "limit": self.max_length,
+                "figures": self.figures,
+                "made_with": {name: text for name, text in self.made.items() if name != "figures"},
+            }
+        }
 
 
 def digest_of(network: Network, tokenizer: "Tokenizer") -> str:
@@ -141,11 +159,9 @@ def read_classifier(file: str | Path) -> Classifier:
     """Read the classifier in a file. Errors: BertcliError for anything that `probe -o` does not write."""
     path = Path(file)
     if path.is_dir() or path.suffix.lower() != ENDING:
-        raise BertcliError(
-            f"{path} is no classifier: give the {ENDING} file that bertcli probe -o wrote (--classifier)."
-        )
+        raise BertcliError(f"{path} is no classifier: give the {ENDING} file that bertcli probe -o wrote.")
     if not path.exists():
-        raise BertcliError(f"There is no classifier {path} (--classifier): bertcli probe -o writes one.")
+        raise BertcliError(f"There is no classifier {path}: bertcli probe -o writes one.")
     with open_regular(path) as stream:
         size = stream.seek(0, 2)
     if size > LARGEST_FILE:
@@ -215,3 +231,31 @@ def _whole(texts: Mapping[str, str], name: str, path: Path, least: int = 0) -> i
 
 def _refusal(path: Path, what: str) -> BertcliError:
     return BertcliError(f"{path} {what}: it is no sound classifier, make it again (bertcli probe -o).")
+
+
+def lines(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Put the facts in a record of `info` in words: the lines of its table."""
+    facts = record.get("classifier")
+    if facts is None:
+        return
+    yield "Classifier", f"{facts['file']}, made with {quoted(facts['model'])}"
+    read = f"layer {facts['layer']}" if facts["layer"] else "the embeddings"
+    scaled = ", scaled to length 1" if facts["normalize"] else ""
+    yield "It reads", f"{read}, pooling {facts['pooling']}{scaled}"
+    figures = _figures_in_words(facts["figures"])
+    if figures:
+        yield "Figures", figures
+
+
+def _figures_in_words(figures: Mapping[str, Any]) -> str:
+    """How good it was on its folds; nothing of a file that does not say it as `probe` writes it."""
+    accuracy = figures.get("accuracy")
+    numbers = [accuracy.get(end) for end in ("value", "low", "high")] if isinstance(accuracy, dict) else []
+    if len(numbers) != 3 or not all(isinstance(number, int | float) and 0 <= number <= 1 for number in numbers):
+        return ""
+    shown = written(dict(zip(("value", "low", "high"), numbers, strict=True)))
+    texts, folds, best_of = (figures.get(name) for name in ("texts", "folds", "best_of"))
+    return (
+        f"accuracy {shown.together} over {quoted(folds)} folds of {quoted(texts)} texts; "
+        f"the best of {quoted(best_of)} layers and poolings on these folds"
+    )
