@@ -14,6 +14,7 @@ import pytest
 
 anyio = pytest.importorskip("anyio")
 mcp = pytest.importorskip("mcp")
+from helpers.roots import write_root  # noqa: E402
 from helpers.terminal import bertcli  # noqa: E402
 from mcp.client.stdio import stdio_client  # noqa: E402
 
@@ -48,6 +49,11 @@ def talk(root: Path, *arguments: str, about: Callable[[Any], Awaitable[None]]) -
                 await about(session)
 
     anyio.run(run)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_root(tmp_path)
 
 
 def test_mcp_gives_the_records_of_the_commands(root: Path) -> None:

@@ -5,11 +5,17 @@ import os
 from pathlib import Path
 
 import pytest
+from helpers.roots import write_root
 
 from bertcli.errors import BertcliError
 from bertcli.tasks.limits import DoorLimits
 from bertcli.wings.agents import roots
 from bertcli.wings.agents.roots import Roots
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_root(tmp_path)
 
 
 def test_roots_names_of_files_may_look_like_patterns(root: Path) -> None:

@@ -1,13 +1,10 @@
-"""A folder for tests of the assistant's files."""
+"""A folder for an assistant to read."""
 
 from pathlib import Path
 
-import pytest
 
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A folder of texts, with a link out of it, and a cycle of links."""
+def write_root(tmp_path: Path) -> Path:
+    """Write a folder of texts, with a link out of it, and a cycle of links."""
     folder = tmp_path / "root"
     (folder / "deep").mkdir(parents=True)
     (folder / "notes.txt").write_text(
