@@ -183,7 +183,7 @@ TOO_MUCH: list[tuple[str, str, list[str], dict[str, Any], str]] = [
     ("classify", "bert-mini-sentiment", ["a" * 200_001], {},
      "The text at index 0 has 200,001 characters, more than 200,000: split it."),
     ("tag", "TAGGER", ["Ann lives in Paris. " * 50], {"redact": True},
-     "The answer would have at least {} predictions, more than 50: ask for fewer."),
+     "The request takes at least {} tokens to compute, more than 600: send fewer or shorter texts."),
 ]  # fmt: skip
 
 
