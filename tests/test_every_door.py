@@ -168,7 +168,7 @@ def test_every_door_refuses_with_the_same_words_before_work(
 
 # Of a task: the texts, the options, and the words of a door with the bounds below.
 BOUNDS = DoorLimits(
-    texts=2, characters=200_000, entries=2, in_options=60, tokens=600, predictions=50, vectors=1 << 20, files=1 << 20
+    texts=2, characters=200_000, entries=2, in_options=40, tokens=600, predictions=50, vectors=1 << 20, files=1 << 20
 )
 TOO_MUCH: list[tuple[str, str, list[str], dict[str, Any], str]] = [
     ("fill-mask", "bert-mini-mlm", [MASKED] * 3, {}, "There are 3 texts, more than 2: send fewer at once."),
@@ -179,7 +179,7 @@ TOO_MUCH: list[tuple[str, str, list[str], dict[str, Any], str]] = [
     ("keywords", "bert-mini-sentence", [" ".join(map(str, range(40)))], {"ngrams": [1, 10]},
      "The request takes at least {} tokens to compute, more than 600: send fewer or shorter texts."),
     ("classify", "NLI", [TEXT], {"candidates": ["a cup of tea", "a cup of milk"]},
-     "The parameters have {} characters, more than 60: shorten them."),
+     "The parameters have {} characters, more than 40: shorten them."),
     ("classify", "bert-mini-sentiment", ["a" * 200_001], {},
      "The text at index 0 has 200,001 characters, more than 200,000: split it."),
     ("tag", "TAGGER", ["Ann lives in Paris. " * 50], {"redact": True},
