@@ -185,7 +185,7 @@ def _known_word(model: LoadedModel) -> str | None:
 def _capability(model: LoadedModel, example: Example) -> Capability:
     """An example as a command line."""
     name, *options = example.command.split()
-    named = [model.name] if name == "diff" else ["-m", model.name]
+    named = [model.name] if example.model_is_argument else ["-m", model.name]
     words: Sequence[str] = ["bertcli", name, *options, *named, *example.arguments]
     return Capability(example.command, " ".join(map(_quoted, words)))
 

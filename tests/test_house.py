@@ -332,6 +332,21 @@ def test_every_option_that_a_message_names_exists() -> None:
     assert not missing, "\n".join(missing)
 
 
+def test_no_word_of_the_core_is_a_command_of_a_wing() -> None:
+    """What the core has to know of a command it is told in declarations. "heads" is a field of every model, too."""
+    commands = {command.name for wing in wings() for command in wing.commands} - {"heads"}
+    commands |= {module.rpartition(".")[2] for wing in wings() for module in wing.tasks}
+    assert len(commands) > 8
+    named = []
+    for path in FILES:
+        if room_of(path).partition(".")[0] == "wings":
+            continue
+        for node in nodes(path):
+            if isinstance(node, ast.Constant) and node.value in commands:
+                named.append(f"{path}, line {node.lineno}: {node.value}")
+    assert not named, "\n".join(named)
+
+
 # Tests in which a command is given an option that it does not have, because its answer is what they are about.
 REFUSED = {
     "test_gliner.py": {"--labels"},

@@ -58,8 +58,9 @@ class OurCommand(TyperCommand):
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Parse arguments and return those that are left. Wrong usage is a typer.BadParameter."""
-        # A server's words may hold its key, and its pages are for other people.
-        COMMAND.set("" if self.name == "serve" else shlex.join(["bertcli", str(self.name), *args]))
+        # The words of a command that takes a key may hold it, and its pages are for other people.
+        takes_key = any("--api-key" in parameter.opts for parameter in self.params)
+        COMMAND.set("" if takes_key else shlex.join(["bertcli", str(self.name), *args]))
         refuse_one_dash(self, args)
         try:
             return super().parse_args(ctx, args)

@@ -13,6 +13,9 @@ import typer
 from bertcli.cli.options import wrong
 from bertcli.cli.other_tools import answer, our_name
 
+# What the argument of a command is called that is a file.
+FILES = ("DATA", "FILE")
+
 
 def refuse_one_dash(command: Any, words: Sequence[str]) -> None:
     """Refuse -model for --model, which would be read as -m odel. Wrong usage is a typer.BadParameter."""
@@ -50,7 +53,7 @@ def refuse_surplus(ctx: typer.Context) -> None:
             arguments += [value] if isinstance(value, str) else value or []
         first = next(iter([*arguments, *surplus]), None)
         if first is not None and is_model(first):
-            takes_texts = bool(arguments) and name not in ("export", "evaluate")
+            takes_texts = bool(arguments) and not takes_file(ctx.command)
             aside = " To use it as a text, pipe it in." if takes_texts else ""
             why = f"{first!r} is a model; a model is given with -m: bertcli {name} -m {first}.{aside}"
             raise typer.BadParameter(why, ctx=ctx)
@@ -59,10 +62,16 @@ def refuse_surplus(ctx: typer.Context) -> None:
         if name == "trace":
             why = f"one text is traced, and {first!r} is one more: quote a text, and pair two with --text-pair."
             raise typer.BadParameter(why, ctx=ctx)
-        if option := option_for(first, name, options):
+        if option := option_for(first, ctx.command, options):
             why = f"{first!r} needs an option before it. Did you mean bertcli {name} {option}?"
             raise typer.BadParameter(why, ctx=ctx)
         ctx.fail(f"Got unexpected extra argument(s) ({' '.join(surplus)})")
+
+
+def takes_file(command: Any) -> bool:
+    """True if a command's argument is a file: nobody means a text there."""
+    metavars = [parameter.metavar for parameter in command.params if parameter.param_type_name == "argument"]
+    return any(str(metavar).strip("[]") in FILES for metavar in metavars)
 
 
 def names_of(command: Any) -> set[str]:
@@ -70,13 +79,14 @@ def names_of(command: Any) -> set[str]:
     return {name for parameter in command.params for name in parameter.opts}
 
 
-def option_for(word: str, command: str, options: Container[str]) -> str | None:
+def option_for(word: str, command: Any, options: Container[str]) -> str | None:
     """The option before a word, and the word, for an argument too many; None if there is none that fits."""
-    if command == "probe":
+    has_arguments = any(parameter.param_type_name == "argument" for parameter in command.params)
+    if "--input" in options and not has_arguments:
         return f"-i {word}"
     if "--variant" in options and (variant := variant_of(word)):
         return f"--variant {variant}"
-    return f"-m {word}" if "--model" in options and command != "info" else None
+    return f"-m {word}" if "--model" in options and command.name != "info" else None
 
 
 def is_model(word: str) -> bool:

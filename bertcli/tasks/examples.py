@@ -20,11 +20,15 @@ QUESTION, CONTEXT = "How tall is the tower?", "The tower is 330 m high."
 
 
 class Example(NamedTuple):
-    """A command, its arguments after the model, and the options of the task that the model must accept."""
+    """A command, its arguments after the model, and the options of the task that the model must accept.
+
+    model_is_argument: the model stands without -m.
+    """
 
     command: str  # "encode --sparse"
     arguments: Sequence[str]
     options: Mapping[str, Any] = {}
+    model_is_argument: bool = False
 
 
 class Subject:

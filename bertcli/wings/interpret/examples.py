@@ -44,4 +44,4 @@ def examples(subject: Subject) -> Iterator[Example]:
     if subject.runs("encode", pooling="auto" if kind.pooling_of_text else "mean"):
         yield Example("probe", ["-i", "labels.csv"])
     if reads:
-        yield Example("diff", ["--versus", "my-fine-tune", CAT])
+        yield Example("diff", ["--versus", "my-fine-tune", CAT], model_is_argument=True)
