@@ -15,6 +15,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 GUIDE = sorted((ROOT / "bertcli").glob("**/guide/*.md"))
+# Pages whose blocks run in one folder, each on what those before it have made.
+ONE_JOB = ("redact.md",)
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -30,6 +32,12 @@ def blocks(text: str) -> Iterator[list[Example]]:
     for block in BLOCK.findall(text):
         parts = re.split(r"^\$ ((?:.*\\\n)*.*)\n", block, flags=re.MULTILINE)[1:]
         yield [Example(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def examples_of(page: Path) -> list[list[Example]]:
+    """The blocks of a page; those of a page that is one job are one, from its first line to its last."""
+    every = [*blocks(page.read_text(encoding="utf-8"))]
+    return [[example for block in every for example in block]] if page.name in ONE_JOB else every
 
 
 def run(command: str, folder: Path, stdin: str = "") -> str:

@@ -18,6 +18,7 @@ PAGES = (
     Topic(FOLDER / "files.md", 1, ("input", "output", "formats")),
     Topic(FOLDER / "models.md", 2, ("hub", "families")),
     Topic(FOLDER / "tasks.md", 3),
+    Topic(FOLDER / "redact.md", 3, ("anonymize", "privacy", "ner", "entities")),
     Topic(FOLDER / "speed.md", 8, ("performance", "threads")),
     Topic(FOLDER / "scale.md", 9),
     Topic(FOLDER / "python.md", 10, ("api",)),

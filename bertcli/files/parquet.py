@@ -77,7 +77,9 @@ class ParquetTable:
         if texts and names is not None:
             prefixed = {*names} & self._prefixed()
             most = PREFIXED_READ if prefixed else most
-            options = {"buffer_size": BUFFER, "read_dictionary": {*names} - prefixed, "pre_buffer": False}
+            # Lists of words are no dictionaries.
+            flat = {name for name in names if not hasattr(self.schema.field(name).type, "value_field")}
+            options = {"buffer_size": BUFFER, "read_dictionary": flat - prefixed, "pre_buffer": False}
             table = self._parquet.ParquetFile(self._file, metadata=table.metadata, **options)
         yield from table.iter_batches(most, columns=names, use_threads=False)
 
@@ -175,6 +177,10 @@ def _check_columns(schema: Any, columns: RowColumns, file: str, types: Any) -> N
             raise BertcliError(f"{file}: {field.lacking(schema.names)}")
         arrow_type = schema.field(field.name).type
         arrow_type = arrow_type.value_type if types.is_dictionary(arrow_type) else arrow_type
+        is_list = types.is_list(arrow_type) or types.is_large_list(arrow_type)
+        if is_list and field.accepts == "a text":
+            # Words.
+            arrow_type = arrow_type.value_type
         textual = types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type)
         number = types.is_integer(arrow_type) or types.is_floating(arrow_type) or types.is_boolean(arrow_type)
         if not textual and not (number and field.accepts != "a text") and field.accepts != "anything":
@@ -185,10 +191,12 @@ def _check_columns(schema: Any, columns: RowColumns, file: str, types: Any) -> N
 
 
 def value_of(scalar: Any) -> Any:
-    """Convert a scalar of Arrow to Python; a string that is not UTF-8 becomes bytes."""
+    """Convert a scalar of Arrow to Python; a string that is not UTF-8 becomes bytes, a list of such None."""
     try:
         return scalar.as_py()
     except UnicodeDecodeError:
+        if isinstance(getattr(scalar, "values", None), Iterable):
+            return None
         return getattr(scalar, "value", scalar).as_buffer().to_pybytes()
 
 
@@ -206,7 +214,7 @@ def write_replaced(
         table = open_table(file)
         place = table.schema.get_field_index(column)
         replaced_type = table.schema.field(place).type
-        if arrow.types.is_dictionary(replaced_type):
+        if arrow.types.is_dictionary(replaced_type) or arrow.types.is_list(replaced_type):
             replaced_type = replaced_type.value_type
         schema = table.schema.set(place, arrow.field(column, replaced_type))
 

@@ -104,3 +104,10 @@ def _write_network(
         "id2label": dict(enumerate(labels)),
     }
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+
+
+def guide_tagger(folder: Path) -> Path:
+    """The model of the guide's page on redaction: it knows Anna Lee, Bob, O'Neill and New York, and not Eve."""
+    label_of = {"anna": 3, "lee": 4, "bob": 3, "o": 3, "new": 1, "york": 2}
+    others = "dear met in city pays called again eve neill , . ' -".split()  # noqa: SIM905
+    return word_piece_tagger(folder, [*label_of, *others], label_of)

@@ -352,6 +352,13 @@ def figures(random: np.random.Generator) -> Case:
     loss = total.sum() / tokens.sum()
     add("score", {"loss": loss, "loss_sum": total.sum(), "pseudo_perplexity": np.exp(loss)})
 
+    # By another generator, so that all other numbers stay.
+    other = np.random.default_rng(49)
+    letters = other.poisson(8, size=n)
+    hidden = other.binomial(letters, 0.9)
+    arrays["tag"] += [hidden, letters]
+    add("tag", {"covered": hidden.sum() / letters.sum()})
+
     plain: dict[str, list[Any]] = {}
     for name, some in arrays.items():
         rounded = [np.asarray(array, float).round(12) for array in some]

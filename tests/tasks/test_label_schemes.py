@@ -46,6 +46,7 @@ SETS: list[tuple[str, dict[str, tuple[str, str]]]] = [
     ("O B I", {"B": ("B", "entity"), "I": ("I", "entity")}),
     ("O B I L U", {"B": ("B", "entity"), "I": ("I", "entity"), "L": ("E", "entity"), "U": ("S", "entity")}),
     ("O B PER", {}),
+    ("O B-PER PER LOC", {"B-PER": ("B", "PER")}),
     ("O B-PER I-PER MISC", {"B-PER": ("B", "PER"), "I-PER": ("I", "PER")}),
 ]  # fmt: skip
 

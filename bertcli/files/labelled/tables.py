@@ -7,11 +7,12 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.formats import ending_of
-from bertcli.files.labelled.fields import Fields, Row, RowsOfTask, TableOptions, number_or_nan, read_text
+from bertcli.files.labelled.fields import Fields, Row, RowsOfTask, ShapeOfRows, TableOptions, number_or_nan, read_text
 from bertcli.files.labelled.rows import LabelledText
 from bertcli.files.read.inputs import are_separated, rows_in, takes_columns
 from bertcli.files.read.line_reader import LineFile
@@ -72,7 +73,7 @@ def read_table(file: str, options: TableOptions, tasks: Mapping[str, RowsOfTask]
     if not good:
         return ReadTable(options.task or "score", "it is empty", [LabelledText(row) for row in rows])
     known = good[0]
-    task, fields = _task_and_fields(file, [*known], options, columns, tasks)
+    task, fields, shape = _task_and_fields(file, [*known], options, columns, tasks)
     for option, name in (("by", options.by), ("cluster", options.cluster)):
         if name not in (None, *known):
             raise _unknown(file, name, option, known)
@@ -86,8 +87,10 @@ def read_table(file: str, options: TableOptions, tasks: Mapping[str, RowsOfTask]
     if options.no_header and options.label_column is None and len(known) > 1:
         why = f"no --label-column names one of its {len(known)} columns"
     fields = fields._replace(group=options.by, cluster=options.cluster)
+    # Rows of another task than its fields say have the usual shape.
+    shape = shape if shape in tasks[task].other_shapes else tasks[task]
     others = (options.candidate_column or [])[1:]
-    labelled = [LabelledText(row) if row.error else read_row(row, tasks[task], fields, others) for row in rows]
+    labelled = [LabelledText(row) if row.error else read_row(row, shape, fields, others) for row in rows]
     note = "" if options.cluster else _note_of_clusters(good, labelled, fields)
     return ReadTable(task, why, labelled, note)
 
@@ -134,7 +137,7 @@ def _unknown(file: str, name: str | None, option: str, known: Iterable[str]) -> 
     )
 
 
-def read_row(row: Text, of_task: RowsOfTask, fields: Fields, others: Sequence[str] = ()) -> LabelledText:
+def read_row(row: Text, of_task: ShapeOfRows, fields: Fields, others: Sequence[str] = ()) -> LabelledText:
     """A row from its fields; its text has an error where they do not have such values.
 
     others: fields of further candidates (bertscore).
@@ -159,8 +162,11 @@ def read_row(row: Text, of_task: RowsOfTask, fields: Fields, others: Sequence[st
 
 def _task_and_fields(
     file: str, names: Sequence[str], options: TableOptions, columns: RowColumns, known: Mapping[str, RowsOfTask]
-) -> tuple[str, Fields]:
-    """The task, and the fields of its rows: the first whose fields are all there, those that were named in theirs."""
+) -> tuple[str, Fields, ShapeOfRows]:
+    """The task, the fields of its rows and their shape.
+
+    It is the first whose fields are all there, those that were named in theirs.
+    """
     # As in all commands, the text is in the first column of a file without a header, unless another one is named.
     first = "1" if options.no_header and options.column is None else options.column
     candidates = options.candidate_column or []
@@ -171,19 +177,19 @@ def _task_and_fields(
             raise _unknown(file, name, option, names)
     placed = sorted((of_task.place, task) for task, of_task in known.items() if of_task.place is not None)
     for task in [options.task] if options.task else [task for _, task in placed]:
-        specs = known[task].fields
-        usual = {None}.union(*(spec.names for spec in specs))
-        if options.task is None and not known[task].of_any_names and not {*given} <= usual:
-            continue
-        chosen: list[str | None] = []
-        fits = True
-        for spec, name in zip(specs, given, strict=True):
-            if name is None:
-                name = next((usual_name for usual_name in spec.names if usual_name in names), None)
-            fits = fits and (name is not None or spec.optional)
-            chosen.append(name)
-        if fits:
-            return task, Fields(*chosen)
+        for shape in sorted((known[task], *known[task].other_shapes), key=partial(_strange_names, given)):
+            usual = _usual_names(shape)
+            if options.task is None and not known[task].of_any_names and not {*given} <= usual:
+                continue
+            chosen: list[str | None] = []
+            fits = True
+            for spec, name in zip(shape.fields, given, strict=True):
+                if name is None:
+                    name = next((usual_name for usual_name in spec.names if usual_name in names), None)
+                fits = fits and (name is not None or spec.optional)
+                chosen.append(name)
+            if fits:
+                return task, Fields(*chosen), shape
     what = f"not have the fields of {options.task}" if options.task else "not say by its fields what the task is"
     if options.task:
         their_names = [spec.names[0] for spec in known[options.task].fields if spec.names and not spec.optional]
@@ -205,6 +211,15 @@ def _task_and_fields(
         f"{file} does {what}: name them with {options_named}{'' if options.task else ', and the task with --task'}."
         f"{header_hint(names, columns) if are_separated([file]) else ''}"
     )
+
+
+def _usual_names(shape: ShapeOfRows) -> set[str | None]:
+    return {None}.union(*(spec.names for spec in shape.fields))
+
+
+def _strange_names(given: Iterable[str | None], shape: ShapeOfRows) -> int:
+    """Count the names that were given and are none of a shape's own."""
+    return len({*given} - _usual_names(shape))
 
 
 def _task_by_values(name: str, values: Sequence[Any]) -> str:

@@ -45,11 +45,13 @@ class Field(NamedTuple):
     accepts: Literal["a text", "a text or whole number", "anything"] = "a text"
 
     def holds(self, value: object) -> bool:
-        """True if a value has a type that the field may have."""
+        """True if a value has a type that the field may have; a text may be a list of its words."""
         if self.accepts == "anything":
             return True
         if isinstance(value, str):
             return is_unicode(value)
+        if isinstance(value, list) and self.accepts == "a text":
+            return bool(value) and all(isinstance(word, str) and is_unicode(word) for word in value)
         return self.accepts != "a text" and type(value) is int
 
     def lacking(self, names: Sequence[str]) -> str:
@@ -110,11 +112,16 @@ class RowColumns(NamedTuple):
             if not field.holds(values[field.name]):
                 why = f"the field {quoted(field.name)} is {quoted(values[field.name])}, which is not {field.accepts}."
                 return unusable(location, why, id)._replace(kept=kept)
-        text = values[self.text.name] if self.text else ""
-        pair = values[self.pair.name] if self.pair else self.fixed_pair
+        text = text_of(values[self.text.name]) if self.text else ""
+        pair = text_of(values[self.pair.name]) if self.pair else self.fixed_pair
         if pair is None and self.own_pair and isinstance(values.get(OWN_PAIR), str):
             pair = values[OWN_PAIR] or None
         return Text(text, pair, location, id, values if self.whole else None, kept=kept)
+
+
+def text_of(value: Any) -> Any:
+    """A text as it is; of a list of words the text that has a space between them."""
+    return " ".join(value) if isinstance(value, list) else value
 
 
 class KeptRow(NamedTuple):

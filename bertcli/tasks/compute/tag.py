@@ -117,7 +117,7 @@ class _Tag(RecordTask):
             }
             if self.redaction is not None:
                 # Of two entities that overlap, in two windows, the record has one; no part of the other stays readable.
-                hidden = of_text if by_piece else [entity for of_window in of_windows for entity in of_window]
+                hidden = [entity for of_window in of_windows for entity in of_window]
                 spans = word_spans(words, item.tokens.offsets)
                 found = [_found(entity) for entity in hidden if entity.tag.is_entity]
                 record = self.redaction.applied(record, item, found, spans)

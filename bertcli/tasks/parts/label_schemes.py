@@ -117,10 +117,11 @@ class LabelSet:
 
     @cached_property
     def _proven(self) -> set[str]:
-        """The letters that some type has beside another one, of which one is B or I."""
+        """The letters that some type has, B or I among them, beside another one or the type alone."""
         proven: set[str] = set()
-        for letters in self._letters_of_types.values():
-            if len(letters) > 1 and letters & {"B", "I"}:
+        for type, letters in self._letters_of_types.items():
+            others = len(letters) > 1 or type in self.labels
+            if others and letters & {"B", "I"}:
                 proven |= letters
         if not proven:
             matches = [LIKE_A_TAG.fullmatch(label) for label in self.labels if label != OUTSIDE]

@@ -64,7 +64,7 @@ class Redaction(NamedTuple):
 
     def check(self, item: Item) -> None:
         """Raise BertcliError for a text with zero bytes, between whose letters a model finds no names."""
-        if "\0" in item.text.text:
+        if "\0" in item.text.text and not self.keep_text:
             title = item.text.location or f"text {item.index}"
             raise BertcliError(f"{title}: a zero byte, as UTF-16 has them: save the file as UTF-8.")
 

@@ -29,6 +29,8 @@ from bertcli.wings.evaluate.report.figure import panels
 
 # Texts on which a model did worst, as the page lists them.
 WORST = 20
+# Entities that stay readable, as a record and the page list them.
+MOST_READABLE = 200
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,7 +91,7 @@ def summarize(data: Labelled, outcomes: Sequence[Outcome]) -> Evaluation:
         by_group = {name: estimated(outcome, texts).record for name, texts in groups.items()}
         of_texts = {"texts": [outcome.of_texts[i] for i in kept.tolist()]} if outcome.of_texts else {}
         worst = {"worst": _worst(outcome, data.rows, kept)}
-        models.append(_record_of(outcome, of_model, by_group) | worst | of_texts)
+        models.append(_record_of(outcome, of_model, by_group) | worst | of_texts | _readable(outcome, data.rows, kept))
         curves.append(of_model.results.details.curve)
         of_models.append(of_model)
     if data.corpus:
@@ -164,6 +166,14 @@ def _worst(outcome: Outcome, rows: Sequence[Text], kept: NDArray[np.intp]) -> li
                 entry["text_pair"] = rows[i].pair
             worst.append({**entry, "expected": outcome.expected[i], "found": outcome.found[i]})
     return worst
+
+
+def _readable(outcome: Outcome, rows: Sequence[Text], kept: NDArray[np.intp]) -> Record:
+    """{readable: what --redact would leave readable of true entities, in the order of the texts}, if that is asked."""
+    if not outcome.readable:
+        return {}
+    left = [{"place": rows[i].location, **entity} for i in kept.tolist() for entity in outcome.readable[i]]
+    return {"readable": left[:MOST_READABLE], "readable_count": len(left)}
 
 
 def check_bound(record: Record, name: str, bound: float) -> None:

@@ -68,6 +68,7 @@ class Outcome:
     orders: by a query's id its documents with their scores, best first.
     texts: the outcome's own texts, where they are not those of the rows. signature: the line by which its figures are
         cited. of_texts: a record of each text, for metrics that are wanted text by text.
+    readable: of each text, records of what --redact would leave readable of its entities.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Outcome:
     texts: Sequence[str] = ()
     signature: str = ""
     of_texts: Sequence[Mapping[str, Any]] = ()
+    readable: Sequence[Sequence[Mapping[str, Any]]] = ()
 
 
 class Results:

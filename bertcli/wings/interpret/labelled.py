@@ -18,6 +18,7 @@ from bertcli.files.labelled.fields import (
     FieldSpec,
     Parts,
     Row,
+    ShapeOfRows,
     as_it_is,
     read_label,
     read_texts,
@@ -48,6 +49,7 @@ class _Rows(NamedTuple):
     parts: Callable[[Row], Parts] = as_it_is
     place: int | None = None
     of_any_names: bool = True
+    other_shapes: tuple[ShapeOfRows, ...] = ()
 
 
 class _Named(NamedTuple):

@@ -179,7 +179,7 @@ def test_a_bound_may_be_of_a_type_of_entities(made: Made, tmp_path: Path) -> Non
     file, folder = tmp_path / "data.conll", made(head="token_classifier", id2label={0: "O", 1: "B-LOC"})
     file.write_text("Paris B-LOC\n")
     assert bertcli("evaluate", file, "-m", folder, "--at-least", "f1:LOC=0").status == 0
-    why = "choose from f1, precision, recall, macro_f1, accuracy, f1:LOC."
+    why = "choose from f1, precision, recall, macro_f1, covered, accuracy, f1:LOC."
     wrong_usage("evaluate", file, "-m", folder, "--at-least", "f1:PER=0", why=why)
 
 

@@ -119,6 +119,36 @@ def tagged(recall: float, precision: float, rates: Sequence[float]) -> Callable[
     return make
 
 
+def covering(hidden: float, whole: float, rate: float) -> Callable[[Random, int], Arrays]:
+    """Characters of entities, some a sentence: an entity is hidden whole, in part, or not at all.
+
+    hidden: how many are hidden. whole: how many of these are hidden whole. rate: entities a sentence.
+    """
+
+    def make(random: Random, n: int) -> Arrays:
+        of_text = np.repeat(np.arange(n), random.poisson(rate, size=n))
+        count = len(of_text)
+        sizes = random.integers(2, 20, size=count)
+        parts = np.where(random.random(count) < whole, 1.0, random.random(count))
+        hidden_letters = np.where(random.random(count) < hidden, np.rint(sizes * parts), 0)
+        letters = np.bincount(of_text, sizes, minlength=n)
+        return [np.bincount(of_text, hidden_letters, minlength=n), letters]
+
+    return make
+
+
+def covered_alone(columns: Sequence[str], counts: metrics.Numbers, *arrays: metrics.Numbers) -> metrics.Figures:
+    """The share of hidden characters, of the evaluator's figures."""
+    entities = np.ones((len(arrays[0]), 1))
+    return {"covered": tag_figures(("A",), counts, entities, entities, entities, *arrays)["covered"]}
+
+
+def covered_facts(columns: Sequence[str], *arrays: metrics.Numbers) -> FigureFacts:
+    """The evaluator's facts."""
+    entities = np.ones((len(arrays[0]), 1))
+    return type_facts(("A",), entities, entities, entities, *arrays)
+
+
 MEANS = ("ndcg@10", "map@10", "mrr@10", "recall@10", "precision@10", "accuracy@1", "f1", "mean_difference")
 
 
@@ -259,6 +289,17 @@ FAMILIES = {
             "nearly certain, 30": (30, tagged(0.97, 0.98, (1.0, 0.3))),
             "near 0, 100": (100, tagged(0.2, 0.3, (1.0, 0.5))),
             "middle, 400": (400, tagged(0.7, 0.75, (1.0, 0.5))),
+        },
+    ),
+    "covered": Family(
+        covered_alone, covered_facts, (),
+        {
+            "middle, 30": (30, covering(0.7, 0.8, 1.5)),
+            "often, 50": (50, covering(0.9, 0.95, 2.0)),
+            "near 1, 100": (100, covering(0.96, 0.97, 1.5)),
+            "near 1, 400": (400, covering(0.97, 0.97, 1.5)),
+            "near 0, 100": (100, covering(0.2, 0.5, 1.0)),
+            "middle, 400": (400, covering(0.7, 0.8, 1.5)),
         },
     ),
     "means": Family(

@@ -39,7 +39,8 @@ def test_plain_labels_are_spans_on_either_side(tmp_path: Path) -> None:
         file = written(tmp_path, "data.conll", text)
         for model in (plain, typed):
             right = figures(file, model)
-            assert right == dict.fromkeys(("f1", "precision", "recall", "macro_f1", "accuracy", "f1:LOC", "f1:PER"), 1)
+            names = ("f1", "precision", "recall", "macro_f1", "covered", "accuracy", "f1:LOC", "f1:PER")
+            assert right == dict.fromkeys(names, 1)
         half = figures(file, wrong)
         # Found: anna, smith, paris, anna; right: paris, and the second anna.
         assert (half["precision"], half["recall"]) == (0.5, pytest.approx(2 / 3))

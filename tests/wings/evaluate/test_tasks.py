@@ -266,7 +266,7 @@ def test_tags_are_those_of_the_first_pieces_of_words(made: Made, tmp_path: Path)
     assert (record["task"], record["count"]) == ("tag", 2)
     assert "tags are read as IOB2 in the data" in left.err
     found = values(record)
-    assert [*found] == ["f1", "precision", "recall", "macro_f1", "accuracy", "f1:LOC", "f1:PER"]
+    assert [*found] == ["f1", "precision", "recall", "macro_f1", "covered", "accuracy", "f1:LOC", "f1:PER"]
     pieces = library.load(folder).tag(["The king drinks tea", "Paris"], aggregation="none", ignore=())
     starts = [{0, 4, 9, 16}, {0}]
     said = [

@@ -25,6 +25,13 @@ class FigureSpec(NamedTuple):
 F1 = FigureSpec("harmonic mean of precision and recall")
 
 
+class RowShape(NamedTuple):
+    """Another way in which rows of a task are given: their fields, and what makes text and label of their values."""
+
+    fields: tuple[FieldSpec, FieldSpec, FieldSpec]
+    parts: Callable[[Row], Parts]
+
+
 class Evaluator(NamedTuple):
     """The evaluator of a task.
 
@@ -36,6 +43,7 @@ class Evaluator(NamedTuple):
     place          a table is for the first task whose fields it has, in the order of places; None: --task chooses it
     of_any_names   --column and the like may name other fields without --task
     parts          makes text, second text and label from a row's values. It raises ValueError for a wrong one
+    other_shapes   other ways in which rows are given
     options        the options that only some tasks have and this one does
     ranks          the usual ranks K
     before         evaluates what is known without a model
@@ -51,6 +59,7 @@ class Evaluator(NamedTuple):
     place: int | None = None
     of_any_names: bool = False
     parts: Callable[[Row], Parts] = as_it_is
+    other_shapes: tuple[RowShape, ...] = ()
     options: tuple[str, ...] = ()
     ranks: tuple[int, ...] = RANKS
     before: Callable[[Labelled, Evaluate], list[Outcome]] = lambda data, options: []

@@ -14,8 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.errors import BertcliError, quoted
-from bertcli.files.labelled.fields import NOTHING, TAGS, WORDS, FieldSpec, read_texts, tagged_words
-from bertcli.files.labelled.rows import Flags
+from bertcli.files.labelled.fields import (
+    NOTHING,
+    TAGS,
+    TEXT,
+    WORDS,
+    FieldSpec,
+    entities_of_text,
+    read_spans,
+    read_texts,
+    tagged_words,
+)
+from bertcli.files.labelled.rows import EntitiesOfText, Flags
 from bertcli.files.texts import Text
 from bertcli.model import Model
 from bertcli.statistics import metrics
@@ -35,7 +45,7 @@ from bertcli.tasks.parts.label_schemes import (
 )
 from bertcli.tokens.word_places import WordPlaces
 from bertcli.wings.evaluate.evaluators.classification import MACRO_F1
-from bertcli.wings.evaluate.evaluators.evaluator import F1, Evaluator, FigureSpec
+from bertcli.wings.evaluate.evaluators.evaluator import F1, Evaluator, FigureSpec, RowShape
 from bertcli.wings.evaluate.load.labelled import Labelled
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Details, Names, Outcome, usable
@@ -43,6 +53,8 @@ from bertcli.wings.evaluate.outcome import Details, Names, Outcome, usable
 logger = logging.getLogger("bertcli")
 # What is said of tags without prefixes: neighbors of one name are one entity.
 PLAIN = "plain labels"
+# What else is asked of tag: what --redact hides, beside the text.
+REDACTED: dict[str, Any] = {"redact": True, "keep_text": True}
 
 
 class TaggedRows(NamedTuple):
@@ -57,7 +69,41 @@ class TaggedRows(NamedTuple):
     readable: Flags
     parts: Sequence[Sequence[str]]
     joiner: str
-    right_words: Sequence[int]
+    right_words: Sequence[int] = ()
+
+    def in_characters(self, row: int) -> list[EntitySpan]:
+        """The true entities of a row, in characters of its text."""
+        if not self.joiner:
+            return sorted(self.true[row], key=lambda span: span.start)
+        bounds = word_bounds(self.parts[row])
+        spans = (EntitySpan(type, bounds[first][0], bounds[last - 1][1]) for type, first, last in self.true[row])
+        return sorted(spans, key=lambda span: span.start)
+
+
+class Hiding(NamedTuple):
+    """What --redact would hide of the true entities of a text: characters, without blanks, of how many; and the rest.
+
+    readable: {label, entity, readable} of each entity of which something stays.
+    """
+
+    covered: int
+    letters: int
+    readable: list[dict[str, str]]
+
+
+def hiding_of(text: str, spans: Iterable[EntitySpan], hidden: Iterable[Mapping[str, Any]]) -> Hiding:
+    """Compare true entities with the ranges that are hidden, whatever their labels."""
+    is_hidden = [False] * len(text)
+    for part in hidden:
+        is_hidden[part["start"] : part["end"]] = [True] * (part["end"] - part["start"])
+    places: set[int] = set()
+    readable = []
+    for type, start, end in spans:
+        places |= {place for place in range(start, end) if not text[place].isspace()}
+        left = "".join(" " if is_hidden[place] else text[place] for place in range(start, end)).split()
+        if left:
+            readable.append({"label": type, "entity": text[start:end], "readable": " ".join(left)})
+    return Hiding(sum(is_hidden[place] for place in places), len(places), readable)
 
 
 def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
@@ -69,17 +115,30 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     names_types = model.readable_kind.refusal_without_labels(model.name) is not None
     if not names_types and (options.labels is not None or options.threshold is not None):
         raise BertcliError(f"{model.name} has labels of its own: labels and threshold are for GLiNER models.")
-    rows = _by_spans(model, data, options) if names_types else _by_tags(model, data, options)
+    in_characters = any(isinstance(row.label, EntitiesOfText) for row in data.rows)
+    if in_characters:
+        rows = _by_characters(model, data, options, names_types)
+    elif names_types:
+        rows = _by_spans(model, data, options)
+    else:
+        rows = _by_tags(model, data, options)
     right = [of_true & of_found for of_true, of_found in zip(rows.true, rows.found, strict=True)]
     types = sorted({entity.type for spans in (*rows.true, *rows.found) for entity in spans})
     right_counts, found_counts, true_counts = (count_by_type(some, types) for some in (right, rows.found, rows.true))
-    word_counts = np.array([len(row.label.words) for row in data.rows], float)
+    hiding = [
+        hiding_of(row.text, rows.in_characters(number), record.get("hidden", ()))
+        for number, (row, record) in enumerate(zip(data.rows, rows.records, strict=True))
+    ]
+    hidden = [np.array([of_row.covered for of_row in hiding], float), np.array([h.letters for h in hiding], float)]
+    of_words = []
+    if not in_characters:
+        of_words = [np.array(rows.right_words, float), np.array([len(row.label.words) for row in data.rows], float)]
     spelled = partial(_spelled, joiner=rows.joiner)
     return [
         Outcome(
             name=model.name,
             figures_from=figures,
-            arrays=[right_counts, found_counts, true_counts, np.array(rows.right_words, float), word_counts],
+            arrays=[right_counts, found_counts, true_counts, *hidden, *of_words],
             columns=types,
             facts=type_facts,
             details=type_details,
@@ -87,6 +146,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
             badness=(found_counts + true_counts - 2 * right_counts).sum(axis=1),
             expected=[spelled(*row) for row in zip(rows.true, rows.parts, strict=True)],
             found=[spelled(*row) for row in zip(rows.found, rows.parts, strict=True)],
+            readable=[of_row.readable for of_row in hiding],
         )
     ]
 
@@ -100,7 +160,7 @@ def _by_tags(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
     names = options.rename_label or {}
     read = partial(_read_tags, types=of_model.types, names=names, labels=of_data, own_names=own_names)
     gold, readable = data.left_out.read_or_skip(data.rows, read, list[Tag]())
-    records = model.tag(data.texts, aggregation="none", ignore=(), **options.window_options)
+    records = model.tag(data.texts, aggregation="none", ignore=(), **REDACTED, **options.window_options)
     predicted = [
         _tags(of_row, record.get("entities", ()), of_model) for of_row, record in zip(words, records, strict=True)
     ]
@@ -133,7 +193,7 @@ def _by_spans(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
         logger.info("looking for the types in the data: %s .", ", ".join(labels))
     read = partial(_read_tags, types=labels, names=names, labels=of_data)
     gold, readable = data.left_out.read_or_skip(data.rows, read, list[Tag]())
-    records = model.tag(data.texts, labels=labels, threshold=options.threshold, **options.window_options)
+    records = model.tag(data.texts, labels=labels, threshold=options.threshold, **REDACTED, **options.window_options)
 
     scheme = options.scheme or of_data.closed_scheme or open_scheme(gold)
     in_data = scheme if of_data.has_prefixes else PLAIN
@@ -152,6 +212,45 @@ def _by_spans(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
                     said_of[number] = one["entity_group"]
         right_words.append(sum(tag.type == type for tag, type in zip(tags, said_of, strict=False)))
     return TaggedRows(true, found, records, readable, [row.text for row in data.rows], "", right_words)
+
+
+def _by_characters(model: Model, data: Labelled, options: Evaluate, names_types: bool) -> TaggedRows:
+    """Compare characters, for data that give entities as such; a model that labels tokens groups them as tag does.
+
+    names_types: the model finds the types that are asked for.
+    """
+    names = options.rename_label or {}
+    in_data = {names.get(span.label, span.label) for row in data.rows for span in row.label.spans} - {OUTSIDE}
+    types = (options.labels or sorted(in_data)) if names_types else LabelSet(model.config.labels).types
+    if names_types and not types:
+        raise BertcliError("The data have no entities, so no type to look for: name some, in Python (labels=).")
+
+    def read(row: Text) -> set[EntitySpan]:
+        spans = set()
+        for start, end, type, _ in row.label.spans:
+            named = names.get(type, type)
+            if named == OUTSIDE and type in names:
+                continue
+            if named not in types:
+                raise _lacking(named, types)
+            spans.add(EntitySpan(named, start, end))
+        return spans
+
+    true, readable = data.left_out.read_or_skip(data.rows, read, set[EntitySpan]())
+    asked: dict[str, Any] = {"labels": types, "threshold": options.threshold} if names_types else {}
+    records = model.tag(data.texts, **asked, **REDACTED, **options.window_options)
+    found = [
+        {EntitySpan(one["entity_group"], one["start"], one["end"]) for one in record.get("entities", ())}
+        for record in records
+    ]
+    return TaggedRows(true, found, records, readable, [row.text for row in data.rows], "")
+
+
+def _lacking(type: str, types: Iterable[str]) -> ValueError:
+    return ValueError(
+        f"the type {quoted(type)} is not one of this model's: {', '.join(sorted(types))} "
+        "(--rename-label A=B says which one is meant, A=O that it is none)."
+    )
 
 
 def _labels_of_data(data: Labelled, options: Evaluate, of_model: LabelSet | None = None) -> LabelSet:
@@ -181,25 +280,30 @@ def figures(
     right: Numbers,
     found: Numbers,
     true: Numbers,
+    covered: Numbers | None = None,
+    letters: Numbers | None = None,
     right_words: Numbers | None = None,
     words: Numbers | None = None,
 ) -> Figures:
     """Micro averages, macro F1 and F1 by type, from counts [text, type] of entities: right, found, true.
 
-    right_words, words [text]: the words with the right type (or none), and all; accuracy is their share.
+    covered, letters [text]: the characters of true entities that --redact would hide, and all. right_words, words
+    [text]: the words with the right type (or none), and all; accuracy is their share.
     """
     sums = metrics.Sums(counts @ right, counts @ found, counts @ true)
     precision, recall, f1 = sums.together.scores
     _, _, f1_of_types = sums.scores
-    accuracy = {}
+    shares = {}
+    if covered is not None and letters is not None:
+        shares["covered"] = metrics.ratio(counts @ covered, counts @ letters)
     if right_words is not None and words is not None:
-        accuracy["accuracy"] = metrics.ratio(counts @ right_words, counts @ words)
+        shares["accuracy"] = metrics.ratio(counts @ right_words, counts @ words)
     return {
         "f1": f1,
         "precision": precision,
         "recall": recall,
         "macro_f1": sums.averages()["macro_f1"],
-        **accuracy,
+        **shares,
         **{f"f1:{type}": of_type for type, of_type in zip(types, f1_of_types.T, strict=True)},
     }
 
@@ -209,6 +313,8 @@ def type_facts(
     right: Numbers,
     found: Numbers,
     true: Numbers,
+    covered: Numbers | None = None,
+    letters: Numbers | None = None,
     right_words: Numbers | None = None,
     words: Numbers | None = None,
 ) -> FigureFacts:
@@ -218,12 +324,14 @@ def type_facts(
     for type, errors in zip(types, wrong, strict=True):
         if not errors:
             no_interval[f"f1:{type}"] = "every entity is found and right, so resampling shows no errors"
+    if covered is not None and letters is not None and np.array_equal(covered, letters):
+        no_interval["covered"] = "every character is hidden, so resampling shows none that is not"
     if right_words is not None and words is not None and np.array_equal(right_words, words):
         no_interval["accuracy"] = "every word has the right type, so resampling shows no errors"
     return FigureFacts(no_interval=no_interval, bias_corrected=("macro_f1",))
 
 
-def type_details(types: Names, right: Numbers, found: Numbers, true: Numbers, *of_words: Numbers) -> Details:
+def type_details(types: Names, right: Numbers, found: Numbers, true: Numbers, *others: Numbers) -> Details:
     """The figures of each type. Entities of one sentence are not independent, so that recall has no Wilson interval."""
     once = np.ones((1, len(right)))
     sums = metrics.Sums(once @ right, once @ found, once @ true)
@@ -262,10 +370,7 @@ def _read_tags(
         if labels.has_prefixes and not tag.prefix and not is_name:
             raise ValueError(f"the tag {quoted(label)} is neither O nor like B-PER.")
         if type not in types:
-            raise ValueError(
-                f"the type {quoted(type)} is not one of this model's: {', '.join(sorted(types))} "
-                "(--rename-label A=B says which one is meant, A=O that it is none)."
-            )
+            raise _lacking(type, types)
         tags.append(Tag(tag.prefix, type))
     return tags
 
@@ -301,8 +406,13 @@ def read_tags(value: Any) -> list[str]:
 
 def named(data: Labelled) -> list[str]:
     """The figures of these tags: one for each type of entity that is true."""
-    types = LabelSet(sorted({tag for row in data.rows for tag in row.label.tags})).types
-    return [name for name in FIGURES if name != "f1:TYPE"] + [f"f1:{type}" for type in sorted(types)]
+    in_characters = [row.label.spans for row in data.rows if isinstance(row.label, EntitiesOfText)]
+    if in_characters:
+        types = tuple({span.label for spans in in_characters for span in spans})
+    else:
+        types = LabelSet(sorted({tag for row in data.rows for tag in row.label.tags})).types
+    unknown = {"f1:TYPE"} | ({"accuracy"} if in_characters else set())
+    return [name for name in FIGURES if name not in unknown] + [f"f1:{type}" for type in sorted(types)]
 
 
 FIGURES = {
@@ -310,6 +420,7 @@ FIGURES = {
     "precision": FigureSpec("share of the entities found that are right, in extent and type"),
     "recall": FigureSpec("share of the true entities that are found, in extent and type"),
     "macro_f1": MACRO_F1,
+    "covered": FigureSpec("share of the characters of true entities that --redact would hide"),
     "accuracy": FigureSpec("share of words whose type is right"),
     "f1:TYPE": FigureSpec("F1 of the entities of one type"),
 }
@@ -326,6 +437,9 @@ EVALUATORS = {
         named=named,
         place=2,
         parts=tagged_words,
+        other_shapes=(
+            RowShape((TEXT, NOTHING, FieldSpec(("entities", "ents", "spans"), read_spans)), entities_of_text),
+        ),
         options=("scheme", "labels", "threshold", "rename_label"),
     ),
 }

@@ -65,6 +65,7 @@ def evaluation_page(evaluation: Evaluation, title: str) -> str:
     content = [element("p", sentence) for sentence in below(evaluation) if sentence not in missing]
     content.append(side_by_side(left, right, even=True))
     content += [element("p", sentence) for sentence in missing]
+    content += [_readable(model, record["data"]) for model in models if model.get("readable")]
     content += [_worst(model, record["data"]) for model in models if model["worst"]]
     # The command is in the page's head.
     source = [element("p", line) for line in provenance.sentences(record, with_command=False)]
@@ -167,6 +168,19 @@ def _pictures(model: Record, curve: Curve | None) -> Iterator[Markup]:
         yield confused(name, [row["label"] for row in model["labels"]], confusion)
     if curve is not None:
         yield charted(curve._replace(title=f"{name}: {curve.title}"))
+
+
+def _readable(model: Record, file: str) -> Markup:
+    """What stays readable of true entities."""
+    columns = [Column("Place"), Column("Label"), Column("Entity"), Column("Stays readable")]
+    rows: list[Row] = []
+    for left in model["readable"]:
+        place = left["place"].removeprefix(f"{file}, ")
+        rows.append((place, left["label"], left["entity"], left["readable"]))
+    count, shown = model["readable_count"], len(rows)
+    of_all = f"{count:,}" if count == shown else f"the first {shown:,} of {count:,}"
+    caption = f"What --redact would leave readable with {model['model']}: {of_all}"
+    return table(caption, *tabled(columns, rows), wide=True)
 
 
 def _worst(model: Record, file: str) -> Markup:
