@@ -71,7 +71,7 @@ def evaluate(models: Models, options: Evaluate, report: ReportOptions, engine: E
       retrieval        a BEIR folder (corpus.jsonl, queries.jsonl, qrels/test.tsv),
                        or TREC's qrels with --run; by cosine
       rank             query, documents, labels (.jsonl)
-      tag              CoNLL's columns; tokens and tags, or text and entities (.jsonl)
+      tag              CoNLL's columns; .jsonl of tokens, tags or text, entities
       answer           SQuAD's json, or question, context, answers
       fill-mask        a text with [MASK], and the word
       score            a text a line
