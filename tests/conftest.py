@@ -120,7 +120,17 @@ def times_in(folder: Path) -> dict[str, int]:
 @pytest.fixture
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """A probe's control task has two draws, not ten, which are half of its time: for tests that look at the rest."""
-    monkeypatch.setattr("bertcli.wings.interpret.compute.probe_folds.DRAWS", 2)
+    from helpers.draws import FEW, draw  # of a wing, which may be gone
+
+    draw(FEW, monkeypatch)
+
+
+@pytest.fixture
+def ten_draws(few_draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many draws as a probe has: for tests of the draws, in a file whose others have few."""
+    from helpers.draws import ALL, draw
+
+    draw(ALL, monkeypatch)
 
 
 @pytest.fixture

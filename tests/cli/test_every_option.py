@@ -14,6 +14,7 @@ from conftest import Made
 from helpers.bge_m3 import write_bge_m3
 from helpers.checkpoints import Sentence
 from helpers.doors import options_of
+from helpers.draws import FEW, draw
 from helpers.terminal import Result, bertcli
 from reference import task_cases as tasks
 from reference import view_cases as views
@@ -264,8 +265,7 @@ def folder(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
     ]
     (root / "tagged.jsonl").write_text("".join(json.dumps(row) + "\n" for row in tagged), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patched:
-        # Of the control task, which takes longest.
-        patched.setattr("bertcli.wings.interpret.compute.probe_folds.DRAWS", 2)
+        draw(FEW, patched)
         yield root
 
 

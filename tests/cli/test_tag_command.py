@@ -122,6 +122,12 @@ def test_tag_goes_on_where_it_was_broken_off(
     assert whole == found
 
 
+def test_tag_names_the_text_of_each_row_where_there_are_several(tagger: Path) -> None:
+    """Also where only one of them has an entity."""
+    for words, first in (((TEXTS[0], ""), "index"), (TEXTS[:1], "label")):
+        assert bertcli("tag", "-m", tagger, *words).out.split()[0] == first
+
+
 def test_tag_keeps_going(tagger: Path, tmp_path: Path) -> None:
     file = tmp_path / "bad.jsonl"
     file.write_text('{"text": "king"}\n{"text": 3}\n', encoding="utf-8")

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.draws import FEW, draw
 from helpers.terminal import bertcli as run
 
 from bertcli import load
-from bertcli.wings.interpret.compute import probe_folds
 from bertcli.wings.serve.served_model import Served
 
 LABELLED = {
@@ -61,7 +61,7 @@ def try_each(record: dict[str, Any], folder: Path, beside: Path) -> None:
             if words[0] == "probe":
                 # Five folds, and ten draws of its control task, would take a quarter of the time of all examples.
                 words += ["--folds", "3"]
-                patch.setattr(probe_folds, "DRAWS", 2)
+                draw(FEW, patch)
             result = run(*words)
         if use["command"] == "patch" and "so there is no difference" in result.err:
             continue  # random weights may say the same of both texts

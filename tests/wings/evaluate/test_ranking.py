@@ -35,6 +35,12 @@ def folder(tmp_path: Path) -> Path:
     return found
 
 
+def test_figures_are_at_the_ranks_that_papers_give(folder: Path) -> None:
+    names = [*values(judged(folder))]
+    assert names[0] == "ndcg@10"
+    assert {name.partition("@")[2] for name in names} == {"1", "3", "5", "10", "100"}
+
+
 def test_a_folder_is_retrieval(folder: Path) -> None:
     record = judged(folder, "--k", "1,5")
     assert (record["task"], record["count"], record["left_out"]) == ("retrieval", 30, 1)

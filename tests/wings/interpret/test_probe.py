@@ -21,6 +21,7 @@ from bertcli.statistics.intervals import Share, wilson
 from bertcli.weights.tensors import open_tensors
 from bertcli.wings.interpret.compute import logistic
 
+pytestmark = pytest.mark.usefixtures("few_draws")
 RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "probe.json").read_text(encoding="utf-8"))["layers"]
 SENTIMENT = ("-m", MODEL)
 CONLL = "".join(f"a DT O\n{word} {tag} O\n\n" for word, tag in 6 * (("king", "NN"), ("cat", "NN"), ("sat", "VB")))
@@ -41,6 +42,7 @@ def test_figures_are_those_of_scikit_learn_on_the_states_of_transformers(unit: s
     assert found["best"] == int(np.argmax([layer["accuracy"] for layer in RECORDED[unit]]))
 
 
+@pytest.mark.usefixtures("ten_draws")
 def test_record_says_what_each_layer_knows() -> None:
     texts, labels = reviews()
     labels[:3] = ["positive", "positive", "positive"]
@@ -67,6 +69,7 @@ def test_record_says_what_each_layer_knows() -> None:
     assert best.confusion.trace() / 40 == pytest.approx(best.accuracy.value, abs=0.01)
 
 
+@pytest.mark.usefixtures("ten_draws")
 def test_intervals_are_those_of_evaluate() -> None:
     """Accuracy has Wilson's of the items, selectivity one of resampled items; the values are means over folds."""
     found = library.probe(library.load(MODEL), *reviews(), folds=4)
@@ -108,6 +111,7 @@ def test_a_word_is_the_mean_of_its_pieces(made: Made) -> None:
     assert found.validation.true.argmax(axis=1).tolist() == [0, 1, 2, 3, 4, 5] * 3
 
 
+@pytest.mark.usefixtures("ten_draws")
 def test_folds_have_as_many_of_each_label_and_sentences_stay_whole(made: Made) -> None:
     model = model_of(made)
     texts, _ = labelled()
@@ -137,6 +141,7 @@ def test_folds_have_as_many_of_each_label_and_sentences_stay_whole(made: Made) -
         assert (true[draw] != true).any()
 
 
+@pytest.mark.usefixtures("ten_draws")
 def test_control_labels_are_drawn_as_often_as_true_ones_are_there(made: Made) -> None:
     texts = [f"the king {'tea ' * (i % 7)}{i}" for i in range(40)]
     labels = ["a"] * 32 + ["b"] * 8
@@ -148,7 +153,6 @@ def test_control_labels_are_drawn_as_often_as_true_ones_are_there(made: Made) ->
     assert found.labels == ["a", "b"]
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_what_cannot_be_used_is_left_out_with_its_label(made: Made) -> None:
     model, (texts, labels) = model_of(made), labelled()
     more = [text for one in texts for text in (one, " ".join([one] * 8))]
@@ -245,6 +249,7 @@ def test_a_bar_is_as_long_as_its_share() -> None:
 # ------------------------------------------------------------------------------------------------------- the command
 
 
+@pytest.mark.usefixtures("ten_draws")
 def test_the_command_shows_a_table_that_fits_a_terminal() -> None:
     left = bertcli("probe", "-i", DATA, *SENTIMENT, environment={"COLUMNS": "80"})
     assert left.status == 0
@@ -267,6 +272,7 @@ def test_the_command_shows_a_table_that_fits_a_terminal() -> None:
     assert first.startswith("0,0.625,0.470")
 
 
+@pytest.mark.usefixtures("ten_draws")
 def test_fits_that_did_not_converge_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logistic, "MOST_STEPS", 2)
     left = bertcli("probe", "-i", DATA, *SENTIMENT)
@@ -295,7 +301,6 @@ def test_the_page_draws_the_curve_and_the_confusion_of_a_layer(tmp_path: Path) -
     assert "Probe (after layer 4): confusion matrix, true labels down" in file.read_text(encoding="utf-8")
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_words_come_as_columns_or_lists(made: Made, tmp_path: Path) -> None:
     words, tags = sentences()
     model = ("-m", made(seed=7, tokenizer="both"))
@@ -320,7 +325,6 @@ def test_words_come_as_columns_or_lists(made: Made, tmp_path: Path) -> None:
         assert json.loads(left.out) == expected, name
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_any_tag_is_one_and_columns_have_numbers(made: Made, tmp_path: Path) -> None:
     file, model = tmp_path / "data.conll", ("-m", made(seed=7, tokenizer="both"))
     file.write_text("# begins\n" + CONLL)
@@ -397,7 +401,6 @@ def test_the_command_counts_texts_and_layers(monkeypatch: pytest.MonkeyPatch) ->
     assert totals == [("probe", "texts", 40), ("probe", "layers", 5), ("probe", "controls", 5)]
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_words_that_all_are_right_have_no_interval_but_a_reason(tmp_path: Path) -> None:
     """Six sentences are too few to resample, and twelve alike show no spread: never [1.0000, 1.0000]."""
     file = tmp_path / "words.conll"
@@ -413,7 +416,6 @@ def test_words_that_all_are_right_have_no_interval_but_a_reason(tmp_path: Path) 
         assert reason in figure["reason"]
 
 
-@pytest.mark.usefixtures("few_draws")
 def test_clusters_are_in_one_fold_and_resampled_together(tmp_path: Path) -> None:
     """Twelve nouns, each with a label of its own drawing: what is known of a noun helps for no other noun.
 
