@@ -180,11 +180,12 @@ def _inputs_of_text(model: "LoadedModel", text: str, options: TraceOptions) -> "
 def _write(whole: "Pass", options: TraceOptions, file: str, versus: "Pass | None" = None) -> None:
     """The page of a pass, or of two beside each other."""
     from bertcli.analysis.layers import parse_layer
-    from bertcli.analysis.trace.page import BOUND, PageOptions, pass_page
+    from bertcli.analysis.trace.page import PageOptions, bound_for, pass_page
     from bertcli.files.write.save import save
 
     layer, head = parse_layer(options.layer, whole.model.config, least=0)
-    opened_at = PageOptions(layer, head or 1, bound=BOUND)
+    tokens = sum(len(each.ids) for each in (whole, versus) if each is not None)
+    opened_at = PageOptions(layer, head or 1, bound=bound_for(tokens))
     save(file, pass_page(whole, opened_at, versus).encode())
     say_written(file)
 

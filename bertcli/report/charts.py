@@ -24,7 +24,7 @@ Point = tuple[float, float]
 TICKS = (0, 0.25, 0.5, 0.75, 1)
 STYLE = """
 .strip { width: 11rem; height: 1.6rem; vertical-align: middle; }
-.curve { width: min(90vw, 26rem); height: auto; display: block; margin: .5rem 0 1.2rem; }
+.curve { width: min(90vw, 26rem); max-width: 100%; height: auto; display: block; margin: .5rem 0 1.2rem; }
 @media (max-width: 900px) { .strip { width: 7rem; } }
 @media (min-width: 1100px) and (max-width: 1300px) { .strip { width: 9rem; } }
 .strip line, .curve line, .curve polyline { stroke: currentColor; fill: none; vector-effect: non-scaling-stroke; }

@@ -73,7 +73,7 @@ def check(steps: list[Told]) -> None:
 def trace(file: Path, *arguments: str | Path) -> Path:
     left = bertcli("trace", *arguments, "-o", file)
     assert left.status == 0, left.err
-    assert file.stat().st_size <= 3_000_000
+    assert file.stat().st_size <= 8_000_000
     return file
 
 

@@ -159,7 +159,7 @@ def test_the_engine_the_graph_and_the_accounts_agree(kind: str, models: Callable
     assert traced["totals"]["params"] == counted.total_params
     assert run("params", "-m", folder, "--batch-size", "2", "--seq-len", "6").status == 0
     page = run("trace", "-m", folder, TEXT, "-o", tmp_path / "page.html")
-    assert (page.status, (tmp_path / "page.html").stat().st_size < 3_000_000) == (0, True)
+    assert (page.status, (tmp_path / "page.html").stat().st_size < 3_500_000) == (0, True)
 
 
 POOLED: dict[str, Callable[[Any], Any]] = {

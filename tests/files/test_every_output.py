@@ -203,7 +203,8 @@ DOORS = [
          "{:.2e}".format, "cosine": "{:.6f}".format}, PAGES, whole=True),
     Door("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, whole=True),
     Door("trace", (PLAIN[0],), steps, {"operation": str}, (".html", ".npz", ".safetensors"), whole=True),
-    Door("params", (), parts("rows"), {"path": str, "params": "{:,}".format},
+    # Rows that contain none: a table shows a module with what is inside it, test_params.py.
+    Door("params", ("--depth", "1"), parts("rows"), {"path": str, "params": "{:,}".format},
          (*PAGES, ".dot", ".mmd", ".svg", ".png"), whole=True),
 ]  # fmt: skip
 WITHOUT_A_TEST_HERE = {

@@ -30,8 +30,10 @@ from bertcli.tracing.dispatch import Array
 if TYPE_CHECKING:
     from bertcli.loaded_model import LoadedModel
 
-# Bytes of a page, by default; and of these the bytes kept for the note that lists the numbers on it.
-BOUND = 3_000_000
+# Bytes of a page: at most, and of a short text, whose numbers are few: so many and so many for each token.
+BOUND = 8_000_000
+SHORT, PER_TOKEN = 2_500_000, 45_000
+# Bytes of these kept for the note that lists the numbers on the page.
 NOTE = 500
 # Share of the room for a second text's numbers. It needs less than half: the first text's share holds the weights.
 SECOND = 0.35
@@ -64,6 +66,11 @@ class PageOptions(NamedTuple):
 
 
 DEFAULT = PageOptions()
+
+
+def bound_for(tokens: int) -> int:
+    """The bytes of a page whose passes have so many tokens."""
+    return min(BOUND, SHORT + PER_TOKEN * tokens)
 
 
 CHIP = '<button type="button" class="chip" data-token="{token}">{piece}<small>{id}</small></button>'
