@@ -11,6 +11,9 @@ from conftest import Made
 from helpers.family_checkpoints import make_family
 from helpers.terminal import bertcli
 
+import bertcli as library
+from bertcli.analysis.trace.page import PageOptions, page_of_text
+
 DATA, SENTIMENT = Path(__file__).parents[1] / "data", "bert-mini-sentiment"
 # A page is opened at the first width of a pair, and the window is then made as wide as the second.
 OPENED = ((390, 800), (1440, 1180))
@@ -306,7 +309,9 @@ def test_browser_stripes_what_it_cannot_work_out_and_says_what_helps(browser: An
     told = browser.execute_script("return workedOut('encoder.layers.1.feed_forward.output', 0, 2, 9)")
     assert told["sum"] == pytest.approx(told["shown"], abs=1e-4)
     assert "not on this page" not in chosen_cell(browser)[0]
-    assert bertcli("trace", TEXT, "-o", file).status == 0
+    # With more bytes than a short text's page has: states whole, and weights of the layers that are not open in part.
+    text = page_of_text(library.load("bert-mini-mlm"), TEXT, options=PageOptions(bound=8_000_000))
+    file.write_text(text, encoding="utf-8")
     browser.get("about:blank")
     browser.get(file.as_uri())
     path = "encoder.layers.1.feed_forward.intermediate"
