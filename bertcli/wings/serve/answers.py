@@ -1,6 +1,5 @@
 """Write answers as JSON with orjson: float32 with the fewest digits that read back as the same number."""
 
-from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
@@ -13,8 +12,6 @@ from bertcli.errors import damaged
 
 # Values of JSON, and arrays of float32, whole numbers and bytes.
 Answer = Any
-# Values written at a time: orjson holds the interpreter's lock for less than a millisecond.
-TOGETHER = 2000
 # Bytes of an answer that are sent at a time.
 CHUNK = 262_144
 OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
@@ -32,74 +29,10 @@ class LongResponse(Response):
 
 
 def written(answer: Answer) -> bytes:
-    """The bytes of an answer as JSON, written in pieces, between which other threads can run.
-
-    Errors: BertcliError for a number that is not finite, which orjson would write as null.
-    """
-    return b"".join(_pieces(answer))
-
-
-def _pieces(value: Answer) -> Iterator[bytes]:
-    if isinstance(value, dict) and _size(value) > TOGETHER:
-        yield b"{"
-        for number, (key, one) in enumerate(value.items()):
-            if number:
-                yield b","
-            yield orjson.dumps(str(key)) + b":"
-            yield from _pieces(one)
-        yield b"}"
-    elif isinstance(value, list | tuple) and _size(value) > TOGETHER:
-        yield b"["
-        for number, group in enumerate(_groups(value)):
-            if number:
-                yield b","
-            if len(group) == 1:
-                (large_value,) = group
-                yield from _pieces(large_value)
-            else:
-                # Without the brackets that orjson puts around the group.
-                yield _dumped(group)[1:-1]
-        yield b"]"
-    else:
-        yield _dumped(value)
-
-
-def _groups(values: Any) -> Iterator[list[Any]]:
-    """Group consecutive values to about TOGETHER numbers and words; a large value is a group by itself."""
-    group: list[Any] = []
-    size = 0
-    for value in values:
-        value_size = _size(value)
-        if group and size + value_size > TOGETHER:
-            yield group
-            group, size = [], 0
-        group.append(value)
-        size += value_size
-    if group:
-        yield group
-
-
-def _size(value: Answer) -> int:
-    """The approximate number of numbers and words in a value; counting stops where it is large enough."""
-    if isinstance(value, np.ndarray):
-        return int(value.size)
-    if isinstance(value, str):
-        return 1 + len(value) // 16
-    if not isinstance(value, dict | list | tuple):
-        return 1
-    entries = value.values() if isinstance(value, dict) else value
-    size = len(value)
-    for entry in entries:
-        if size > TOGETHER:
-            break
-        size += _size(entry)
-    return size
-
-
-def _dumped(value: Answer) -> bytes:
-    content = orjson.dumps(value, _plain, OPTIONS)
+    """The bytes of an answer as JSON. Errors: BertcliError for a number that is not finite."""
+    content = orjson.dumps(answer, _plain, OPTIONS)
     # orjson writes NaN and infinity as null.
-    if b"null" in content and not _is_finite(value):
+    if b"null" in content and not _is_finite(answer):
         raise damaged()
     return content
 

@@ -104,7 +104,7 @@ def test_no_number_that_is_none_is_written_as_null() -> None:
     assert written({"a": None, "b": ["null", 0.5]}) == b'{"a":null,"b":["null",0.5]}'
 
 
-def test_an_answer_written_in_pieces_is_the_whole() -> None:
+def test_a_large_answer_is_written_whole() -> None:
     rows = [{"index": i, "words": ["ä\n"] * (i % 7), "x": i / 3} for i in range(5000)]
     answer = {"data": rows, "empty": [], "deep": [[rows, "a" * 100_000]], "last": None}
     assert json.loads(written(answer)) == answer
