@@ -29,7 +29,7 @@ MOST = {
     "evaluate": 28,
     "serve": 11,
     "export": 8,
-    "mcp": 2,
+    "mcp": 3,
     "guide": 0,
 }
 
