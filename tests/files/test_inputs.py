@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 from conftest import Made
-from helpers.reading import refusal, texts, texts_of
+from helpers.reading import from_files, refusal, texts, texts_of
 from helpers.terminal import bertcli, wrong_usage
 
 from bertcli.errors import BertcliError
-from bertcli.files.read.inputs import from_files
 
 WORDS = ["one", "", "dr–é 😀", "four"]
 CONTENT = {

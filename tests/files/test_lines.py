@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from helpers.reading import refusal, refusal_of, texts, texts_of
+from helpers.reading import from_files, refusal, refusal_of, texts, texts_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bertcli.errors import BertcliError
-from bertcli.files.read.inputs import from_files
 from bertcli.files.read.line_reader import LONGEST_LINE
 from bertcli.files.texts import Text
 
@@ -79,7 +78,7 @@ def test_lines_of_a_file_that_is_not_there_are_refused_at_once(tmp_path: Path) -
     with pytest.raises(BertcliError, match=r"Cannot read .*gone\.txt: No such file"):
         from_files([str(tmp_path / "gone.txt")])
     (tmp_path / "d.txt").mkdir()
-    with pytest.raises(BertcliError, match="it is a folder"):
+    with pytest.raises(BertcliError, match="There are no files of texts in"):
         from_files([str(tmp_path / "d.txt")])
     with pytest.raises(BertcliError, match="Cannot read"):
         from_files(["nul\0.txt"])

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.reading import refusal, texts
+from helpers.reading import from_files, refusal, texts
 
-from bertcli.files.read.inputs import from_files
 from bertcli.files.read.line_reader import LONGEST_LINE
 from bertcli.files.texts import Text
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from conftest import Made
-from helpers.reading import refusal, refusal_of, rows_of, texts_of
+from helpers.reading import from_files, refusal, refusal_of, rows_of, texts_of
 from helpers.terminal import bertcli, wrong_usage
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bertcli.errors import BertcliError
 from bertcli.files.read import rows
-from bertcli.files.read.inputs import from_files, rows_in
+from bertcli.files.read.inputs import rows_in
 from bertcli.files.read.line_reader import LONGEST_LINE
 from bertcli.files.read.rows import RowColumns
 

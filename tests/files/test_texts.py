@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.reading import from_files
 
 from bertcli.errors import BertcliError
-from bertcli.files.read.inputs import from_files
 from bertcli.files.texts import Text, from_arguments, from_values
 
 

@@ -19,12 +19,12 @@ from fuzz.vectors import read_vectors, vector_cases
 from helpers.checkpoint_files import Dense, Sentence
 from helpers.checkpoints import make
 from helpers.opened_folders import sentence_of, tokenizer_of
+from helpers.reading import from_files
 from hypothesis import strategies as st
 from reference.vocabulary_cases import MODELS
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.files.read.inputs import from_files
 from bertcli.files.texts import Text
 from bertcli.folder.files import Folder
 from bertcli.weights.loading import read_config

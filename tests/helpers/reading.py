@@ -1,14 +1,36 @@
 """Texts that files hold, and what is said of files that hold none."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bertcli.errors import BertcliError
-from bertcli.files.read.inputs import from_files
-from bertcli.files.texts import Text
+from bertcli.files.read.inputs import rows_in
+from bertcli.files.read.rows import Field, RowColumns, columns_named
+from bertcli.files.texts import Text, Texts
+
+
+def from_files(
+    files: Sequence[str],
+    column: str | None = None,
+    pair_column: str | None = None,
+    pair: str | None = None,
+    *,
+    id_column: str | None = None,
+    keep_going: bool = False,
+    rows_piped: bool = False,
+    way_on: str = "",
+    **of_rows: Any,
+) -> Texts:
+    """The texts in files, by the names of columns; of_rows: further fields of RowColumns."""
+    column = column or (None if of_rows.get("header", True) else "1")
+    named = columns_named(column, id_column)
+    second = None if pair_column is None else Field(pair_column, "--pair-column")
+    columns = RowColumns(named.text, second, named.id, fixed_pair=pair, **of_rows)
+    return rows_in(files, columns, keep_going, rows_piped, way_on)
 
 
 def texts(*files: Path | str, **options: Any) -> list[str]:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from conftest import Made
 from helpers.checkpoints import Sentence, damaged
+from helpers.reading import from_files
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.files.read.inputs import from_files
 from bertcli.model import Model
 from bertcli.tasks.running.batches import micro_batches
 

@@ -23,13 +23,13 @@ from conftest import Made
 from helpers.batches import compute_together
 from helpers.deadlines import SECONDS
 from helpers.deadlines import started as in_time
+from helpers.reading import from_files
 from helpers.terminal import bertcli as run
 from helpers.terminal import continued
 
 import bertcli
 from bertcli.engine import blas, threads
 from bertcli.errors import BertcliError
-from bertcli.files.read.inputs import from_files
 from bertcli.files.read.line_reader import LineFile
 from bertcli.files.texts import Item, Text, from_values
 from bertcli.model import Model

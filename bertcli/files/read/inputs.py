@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.formats import TextFormat, endings_with, known_format
-from bertcli.files.read.rows import Field, InputFile, RowColumns
+from bertcli.files.read.rows import THE_TEXT, InputFile, RowColumns
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 
 logger = logging.getLogger("bertcli")
@@ -18,56 +18,23 @@ GZIP = ".gz"
 MOST_NAMES = 20  # of files that a note lists
 
 
-def from_files(
-    files: Sequence[str],
-    column: str | None = None,
-    pair_column: str | None = None,
-    pair: str | None = None,
-    *,
-    id_column: str | None = None,
-    keep_going: bool = False,
-    options: tuple[str, str] = ("--column", "--pair-column"),
-    own_pair: bool = False,
-    rows_piped: bool = False,
-    header: bool = True,
-    delimiter: str | None = None,
-    headerless: bool = True,
-    way_on: str = "",
-) -> Texts:
-    """Read the texts of files, one after the other, each by its ending; `-` is standard input.
-
-    Endings: .txt, .jsonl, .csv, .tsv, .fasta, .fa, each perhaps with .gz, and .parquet. A name with `*`, `?` or `[…]`
-    that is not a file stands for all files it matches, sorted. `column` (default "text") and the other columns name
-    fields; `pair` is paired with every text; ids may be numbers. `options` are what a command calls its
-    options for the first two columns. rows_piped: standard input has rows of named fields (CSV, TSV or JSON lines,
-    as its first line shows), not a text a line. own_pair, header, delimiter, headerless: see `RowColumns`;
-    `column` is 1 by default without a header.
-    Errors: BertcliError naming file and line for a row that cannot be used, raised when it is reached; with
-    `keep_going` such a row is a Text with an `error` instead. way_on: ends the message, and says how to go on.
-    """
-    first_column = "text" if header else "1"
-    columns = RowColumns(
-        Field(first_column if column is None else column, options[0]),
-        None if pair_column is None else Field(pair_column, options[1]),
-        None if id_column is None else Field(id_column, "--id-column", "a text or whole number"),
-        fixed_pair=pair,
-        own_pair=own_pair,
-        header=header,
-        delimiter=delimiter,
-        headerless=headerless,
-    )
-    return rows_in(files, columns, keep_going, rows_piped, way_on)
-
-
 def rows_in(
     files: Sequence[str],
-    columns: RowColumns,
+    columns: RowColumns = THE_TEXT,
     keep_going: bool = False,
     rows_piped: bool = False,
     way_on: str = "",
     limit: int | None = None,
 ) -> Texts:
-    """Read the rows of files as `from_files` does, with these columns; limit: the first ones alone."""
+    """Read the texts of files, one after the other, each by its ending; `-` is standard input.
+
+    Endings: .txt, .jsonl, .csv, .tsv, .fasta, .fa, each perhaps with .gz, and .parquet. A name with `*`, `?` or `[…]`
+    that is not a file stands for all files it matches, and a folder for its files of texts, sorted. columns: of rows;
+    without any the field "text" is read. rows_piped: standard input has rows of named fields (CSV, TSV or JSON lines,
+    as its first line shows), not a text a line. limit: the first texts alone.
+    Errors: BertcliError naming file and line for a row that cannot be used, raised when it is reached; with
+    `keep_going` such a row is a Text with an `error` instead. way_on: ends the message, and says how to go on.
+    """
     names = [name for file in files for name in matching_files(file)]
     _note_others(files)
     formats = [_format(name, rows_piped) for name in names]

@@ -124,6 +124,15 @@ def text_of(value: Any) -> Any:
     return " ".join(value) if isinstance(value, list) else value
 
 
+def columns_named(text: str | None = None, id: str | None = None) -> RowColumns:
+    """The columns of texts and their ids, by their names; the options of commands choose them."""
+    of_text = Field(DEFAULT_COLUMN if text is None else text, "--column")
+    return RowColumns(of_text, id=None if id is None else Field(id, "--id-column", "a text or whole number"))
+
+
+THE_TEXT = columns_named()
+
+
 class KeptRow(NamedTuple):
     """A row as it stands in its file, for who writes it again.
 

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from bertcli.errors import check_names
-from bertcli.files.read.inputs import from_files
+from bertcli.files.read.inputs import rows_in
 from bertcli.files.read.passages import searched_files
+from bertcli.files.read.rows import columns_named
 from bertcli.files.search import open_vectors
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.limits import NO_LIMITS, DoorLimits
@@ -48,7 +49,7 @@ def search(
     if texts is None:
         searched = SearchedVectors.alone(stored)
     else:
-        source = from_files([str(texts)], column, id_column=id_column, keep_going=True)
+        source = rows_in([str(texts)], columns_named(column, id_column), keep_going=True)
         searched = SearchedVectors(stored, source, whole=True)
     return searched.records(_opened(model, asked.sample, query.prompt_name), _listed(queries), asked, query)
 

@@ -44,11 +44,11 @@ class SearchJob:
 
     def every_query(self) -> list[str]:
         """The queries of the command line and of the file."""
-        from bertcli.files.read.inputs import from_files
+        from bertcli.files.read.inputs import rows_in
 
         queries, file = [*(self.queries or ())], self.search.query_file
         if file is not None:
-            queries += [text.text for text in from_files([file])]
+            queries += [text.text for text in rows_in([file])]
         if not queries:
             raise BertcliError(f"{file} has no queries: write one a line.")
         return queries

@@ -6,7 +6,8 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple, Self, get_args
 
 from bertcli.errors import BertcliError, number_of, quoted
-from bertcli.files.read.inputs import from_files
+from bertcli.files.read.inputs import rows_in
+from bertcli.files.read.rows import columns_named
 from bertcli.files.read.vector_reader import StoredVectors
 from bertcli.files.search import Nearest
 from bertcli.files.texts import Text, Texts
@@ -35,7 +36,7 @@ class SearchedVectors(NamedTuple):
         if "text" not in stored.arrays:
             return cls(stored, None)
         id_column = "id" if "id" in stored.arrays else None
-        return cls(stored, from_files([str(stored.file)], id_column=id_column, keep_going=True))
+        return cls(stored, rows_in([str(stored.file)], columns_named(id=id_column), keep_going=True))
 
     def records(
         self, model: LoadedModel, queries: Sequence[str], search: SearchOptions, options: EncodeOptions
