@@ -12,7 +12,7 @@ from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
-    from bertcli.analysis.params.summary import Summary
+    from bertcli.analysis.params.table import Summary
     from bertcli.loaded_model import LoadedModel
     from bertcli.report.documents import Document
 
@@ -184,7 +184,7 @@ def _table(summaries: "list[Summary]", options: ParamsOptions) -> "Document":
         from bertcli.analysis.params.compare import comparison
 
         return comparison(*summaries)
-    from bertcli.analysis.params.summary import summary_document
+    from bertcli.analysis.params.table import summary_document
 
     return summary_document(summaries[0], options.formulas)
 

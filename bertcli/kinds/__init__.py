@@ -4,7 +4,7 @@ read              from a Layout (folder/layout.py) to the object: asks the kinds
 kind              `Kind`: what every kind answers, and the answers of a model without settings
 opened            what a kind reads of an opened model
 modules           what the list of sentence-transformers' modules says, whatever the kind
-candidates        what scores candidates that a request names
+candidate_labels  what scores candidates that a request names
 entities          what finds entities of types that a request names
 classifier        a classifier of one's own, on the states of a model of any kind
 pooling           a Pooling module

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from bertcli.errors import check_choice
 from bertcli.folder.prompts import NAMES_OF_ROLE, Role
-from bertcli.kinds.candidates import CandidateOptions, CandidateScorer
+from bertcli.kinds.candidate_labels import CandidateOptions, CandidateScorer
 from bertcli.kinds.entities import EntityFinder, FinderOptions
 from bertcli.kinds.late_interaction import Role as TokenRole
 from bertcli.kinds.max_sim import MaxSim

@@ -1,6 +1,6 @@
 """Texts to tokens: open a checkpoint's tokenizer, and run it. Only this package imports the tokenizers library.
 
-bounds          refuse a tokenizer.json that would abort the process inside the tokenizers library
+aborting        refuse a tokenizer.json that would abort the process inside the tokenizers library
 charsmap        check a sentencepiece model's precompiled_charsmap
 chat            chat templates of rerankers: read the text before, between and after a query and a document
 library         turn failures of the tokenizers library into a BertcliError of one line

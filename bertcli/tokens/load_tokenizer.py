@@ -15,7 +15,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers.models import Unigram
 
 from bertcli.folder.files import VOCABULARY_LIMIT, Folder, read_whole
-from bertcli.tokens.bounds import check_tokenizer
+from bertcli.tokens.aborting import check_tokenizer
 from bertcli.tokens.library import AT_OPENING, library_errors
 from bertcli.tokens.settings import ROLES, Settings
 

@@ -9,7 +9,7 @@ from helpers.static_models import write_static
 import bertcli
 from bertcli.analysis.params import Summary, SummaryRow, keras
 from bertcli.analysis.params.keras import keras_plans
-from bertcli.analysis.params.summary import entries
+from bertcli.analysis.params.rows import entries
 from bertcli.errors import BertcliError
 
 HIDDEN = "(None, 512, 768)"

@@ -11,7 +11,7 @@ import bertcli
 from bertcli.analysis.params import Summary, SummaryRow
 from bertcli.analysis.params.compare import comparison
 from bertcli.analysis.params.plot import TEXTS, drawn, plot
-from bertcli.analysis.params.summary import Count
+from bertcli.analysis.params.rows import Count
 from bertcli.errors import BertcliError
 
 

@@ -1,17 +1,20 @@
 """`params(model)`: the table of a model's modules and their parameters, as `bertcli params` prints it.
 
 compare          `params` of two models side by side
+flow             which module feeds which, and the shape of its output; what stands for B and S
 formula          formulas for parameter counts: sums of products of axis symbols, read from the arrays of the tree
 keras            the rows of `params --style keras`
 memory           the peak memory of a forward pass
 outside_network  rows of `params` for weights outside the network
 plot             `params -o FILE.dot`: the rows as a graph of what feeds what, and which rows contain which
-summary          the summary of a model: rows of modules, totals
+rows             a row for each module: which parameters it counts, where a tied one counts, what --collapse merges
+table            the rows with their totals; the columns of the table, the lines below it
 """
 
 from typing import Literal
 
-from bertcli.analysis.params.summary import ParameterTotals, Summary, SummaryRow, module_plans, rows
+from bertcli.analysis.params.rows import SummaryRow, module_plans, rows
+from bertcli.analysis.params.table import ParameterTotals, Summary
 from bertcli.errors import BertcliError, check_choice, names_checked
 from bertcli.loaded_model import LoadedModel, expect_model
 

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from bertcli.analysis.params.summary import Summary, SummaryRow, layer_title, memory_lines, size_in_bytes
+from bertcli.analysis.params.rows import SummaryRow
+from bertcli.analysis.params.table import Summary, layer_title, memory_lines, size_in_bytes
 from bertcli.report.documents import Document
 from bertcli.report.model_names import told_apart
 from bertcli.report.terminal import Column

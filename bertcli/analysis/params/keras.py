@@ -1,12 +1,13 @@
 """The rows of `params --style keras`: names, types and connections of Keras' BERT, and the module that each row counts.
 
-The tables hold words only: summary.py takes counts from the parameters of the module, shapes from its output, the
+The tables hold words only: rows.py takes counts from the parameters of the module, shapes from its output, the
 number of layers from the tree.
 """
 
 from typing import NamedTuple
 
-from bertcli.analysis.params.summary import IDS, RowPlan, Shape, flow_of, nearest
+from bertcli.analysis.params.flow import IDS, Shape, flow_of, nearest
+from bertcli.analysis.params.rows import RowPlan
 from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.module import parameters

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import prod
 
-from bertcli.analysis.params.summary import Count, SummaryRow
+from bertcli.analysis.params.rows import Count, SummaryRow
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
 from bertcli.network.module import parameters

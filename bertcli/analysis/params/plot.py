@@ -10,7 +10,9 @@ import subprocess
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bertcli.analysis.params.summary import Summary, SummaryRow, is_within
+from bertcli.analysis.params.flow import is_within
+from bertcli.analysis.params.rows import SummaryRow
+from bertcli.analysis.params.table import Summary
 from bertcli.errors import BertcliError
 from bertcli.files.formats import check_output, ending_of
 from bertcli.files.write.save import save

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from bertcli.engine.packing import Packed, pack
-from bertcli.kinds.candidates import PLACE, CandidateOptions
+from bertcli.kinds.candidate_labels import PLACE, CandidateOptions
 from bertcli.kinds.entities import FinderOptions
 from bertcli.kinds.opened import Opened
 from bertcli.kinds.schema.finder import SchemaFinder, SchemaWindow

@@ -9,7 +9,7 @@ from typing import Any
 
 from bertcli.errors import number_of
 from bertcli.folder.layout import Layout
-from bertcli.kinds.candidates import CandidateOptions, CandidateScorer
+from bertcli.kinds.candidate_labels import CandidateOptions, CandidateScorer
 from bertcli.kinds.entities import EntityFinder, FinderOptions
 from bertcli.kinds.kind import Kind
 from bertcli.kinds.modules import Modules, check_layers, settings

@@ -19,7 +19,7 @@ import numpy as np
 from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, quoted, quoted_object
 from bertcli.files.texts import Item, Text
-from bertcli.kinds.candidates import PLACE, CandidateOptions, CandidateScorer
+from bertcli.kinds.candidate_labels import PLACE, CandidateOptions, CandidateScorer
 from bertcli.kinds.layers import read_pair_activation
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first

@@ -9,8 +9,8 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Item
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.fill_mask import SPEC, FillMaskOptions
-from bertcli.tasks.parts.candidates import Candidate, Target, best_candidates
 from bertcli.tasks.parts.masked import MaskedSentence
+from bertcli.tasks.parts.words_at_mask import Candidate, Target, best_candidates
 from bertcli.tasks.running.batches import check_needs
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tokens import Spelling

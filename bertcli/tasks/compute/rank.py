@@ -22,10 +22,10 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.tasks.compute import encode
 from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.parts.pair_logits import logits_of_pairs
 from bertcli.tasks.parts.prepared import for_queries, for_role
 from bertcli.tasks.parts.prepared_task import PreparedTask
 from bertcli.tasks.parts.scores import SCORE_FUNCTIONS
-from bertcli.tasks.parts.scoring import logits_of_pairs
 from bertcli.tasks.rank import SPEC, RankOptions
 from bertcli.tasks.running.batches import check_needs
 from bertcli.tasks.running.task import START, Progress, Record, Records, RecordTask, Window, query_prompt

@@ -7,8 +7,8 @@ import numpy as np
 
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
-from bertcli.tasks.parts.candidates import Candidate, Target, best_candidates
 from bertcli.tasks.parts.masked import MaskedSentence
+from bertcli.tasks.parts.words_at_mask import Candidate, Target, best_candidates
 
 BEAM = 20  # fillings kept after each mask; at least four times as many as are wanted
 

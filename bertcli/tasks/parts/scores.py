@@ -1,4 +1,4 @@
-"""Turn logits into scores, by the name of an activation. What computes the logits of pairs is in scoring.py."""
+"""Turn logits into scores, by the name of an activation. What computes the logits of pairs is in pair_logits.py."""
 
 from collections.abc import Callable
 

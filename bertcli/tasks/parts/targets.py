@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from bertcli.errors import BertcliError, quoted
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.options import separated
-from bertcli.tasks.parts.candidates import Target
+from bertcli.tasks.parts.words_at_mask import Target
 from bertcli.tokens import Spelling, Tokenizer
 
 logger = logging.getLogger("bertcli")

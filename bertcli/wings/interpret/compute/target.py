@@ -20,9 +20,9 @@ from bertcli.tasks.compute.classify import chosen_head, labels_of, own_activatio
 from bertcli.tasks.compute.encode import plan_dense
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.parts.linear import check_label_head, label_logits, label_reading
+from bertcli.tasks.parts.pair_logits import logits_by_modules
 from bertcli.tasks.parts.prepared import prepare
 from bertcli.tasks.parts.scores import sigmoid
-from bertcli.tasks.parts.scoring import logits_by_modules
 from bertcli.tasks.running.batches import Numbers, check_finite, check_head, hidden_states
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array

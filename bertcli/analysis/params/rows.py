@@ -1,0 +1,242 @@
+"""The rows of a model's summary: one for each module, with the parameters that it counts and their formula.
+
+Every array belongs to one row, a tied one to that of its first use. Parameters are read from the tree; output shapes,
+and which modules feed which, are in flow.py, the totals in table.py.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+from bertcli.analysis.params.flow import Shape, flow_of, is_within, nearest
+from bertcli.analysis.params.formula import expanded, factored, sum_of, with_numbers
+from bertcli.loaded_model import LoadedModel
+from bertcli.network.heads import TITLES
+from bertcli.network.module import Parameter, parameters, walk
+from bertcli.report.documents import ByName
+from bertcli.tracing.dispatch import Module
+
+# Stands for a layer's number in a path: `encoder.layers.*.attention`.
+EVERY = "*"
+
+
+class Count(NamedTuple):
+    """Parameters counted together; fields as a SummaryRow's."""
+
+    params: int
+    bytes: int
+    formula: str
+    numbers: str
+
+
+@dataclass(frozen=True)
+class SummaryRow(ByName):
+    """A module and those of its parameters that no other row counts, so that the rows' sum is the model's.
+
+    output_shape: "(None, 512, 768)". bytes: at the dtype they are stored in. formula: params in the symbols of the
+    axes, "4·(H² + H)". numbers: the formula with the sizes in place of the symbols. connected_to: the rows its input
+    comes from. tied_to: the parameter that shares its array with one of this row's, and is counted there. whole: the
+    module with all modules inside it, as tables show it.
+    """
+
+    path: str
+    type: str
+    output_shape: str
+    params: int
+    bytes: int
+    formula: str
+    numbers: str
+    connected_to: tuple[str, ...]
+    tied_to: str | None
+    whole: Count
+
+    @property
+    def record(self) -> dict[str, Any]:
+        record = vars(self) | {"connected_to": list(self.connected_to)}
+        del record["numbers"], record["whole"]
+        return record
+
+
+class RowPlan(NamedTuple):
+    """A row before its parameters are known."""
+
+    name: str
+    type: str
+    shapes: "tuple[Shape, ...]"  # of its output
+    connected_to: tuple[str, ...]
+    holds: str | None = None  # path of the subtree this row counts, except parameters claimed by a more specific row
+    formula: str | None = None  # hand-written formula, where it is clearer than the one derived from the axes
+
+
+def module_plans(model: LoadedModel, depth: int) -> list[RowPlan]:
+    """A plan for every module at most `depth` levels below the whole model; the whole itself only for depth 0."""
+    modules = [(path, item) for path, item in walk(model.network) if isinstance(item, Module)]
+    types = {path: TITLES.get(path, type(item).__name__) for path, item in modules}
+    # The whole model, whose path is "", is level 0.
+    levels = {"": 0}
+    for path in types:
+        if path:
+            outer = nearest(path.rpartition(".")[0], levels)
+            levels[path] = levels[outer] + 1
+    least = min(1, depth)
+    paths = [path for path, level in levels.items() if least <= level <= depth]
+    flow = flow_of(model, paths)
+    shapes, inputs = flow.shapes, flow.inputs
+    return [RowPlan(path, types[path], (shapes[path],), inputs[path], holds=path) for path in paths]
+
+
+class CountedParameter(NamedTuple):
+    """A parameter of the tree with what it counts for."""
+
+    parameter: Parameter
+    params: int
+    bytes: int
+    tied_to: str | None
+
+
+def entries(model: LoadedModel) -> Iterator[CountedParameter]:
+    """Every parameter of a model's tree; one that is tied to an earlier one counts as 0."""
+    stored = {path: use.bytes // len(use.paths) for use in model.uses for path in use.paths}
+    first: dict[int, str] = {}
+    for parameter in parameters(model.network, model.config.aliases):
+        path, array = parameter.path, parameter.array
+        home = first.setdefault(id(array), path)
+        if home == path:
+            yield CountedParameter(parameter, array.size, stored.get(path, array.nbytes), None)
+        else:
+            yield CountedParameter(parameter, 0, 0, home)
+
+
+def rows(
+    plans: Sequence[RowPlan], model: LoadedModel, inputs: Mapping[str, int | None], *, collapse: bool, nested: bool
+) -> tuple[SummaryRow, ...]:
+    """The row of each plan with its parameters, for an input of this size: B sentences (None: any number), S tokens.
+
+    `collapse` merges rows that differ only in a layer's number. nested: a row's `whole` has the rows inside it, and
+    formulas have powers; Keras' layers stand side by side, and its formulas are products.
+    """
+    row_of_subtree = {plan.holds: plan.name for plan in plans if plan.holds is not None}
+    entries_of = _entries_by_subtree(model, row_of_subtree)
+    row_name = every_layer if collapse else str
+    groups: dict[str, list[RowPlan]] = defaultdict(list)
+    for plan in plans:
+        groups[row_name(plan.name)].append(plan)
+
+    summary_rows = []
+    for name, group in groups.items():
+        plan = group[0]  # the others differ only in the number of their layer
+        is_collapsed = EVERY in name
+        subtrees = [member.holds for member in group if member.holds is not None]
+        counted = [entry for subtree in subtrees for entry in entries_of.get(subtree, ())]
+        with_inner = [entry for subtree in subtrees for entry in _entries_within(subtree, entries_of)]
+        own = _count(plan, counted, is_collapsed, model.config.sizes, nested)
+        whole = own
+        if nested and len(with_inner) > len(counted):
+            whole = _count(plan, with_inner, is_collapsed, model.config.sizes, nested)
+        feeding = [row_name(path) for member in group for path in member.connected_to]
+        row = SummaryRow(
+            path=name,
+            type=f"{plan.type} × {len(group)}" if is_collapsed else plan.type,
+            output_shape=", ".join(_in_text(shape, inputs) for shape in plan.shapes),
+            **own._asdict(),
+            connected_to=tuple(dict.fromkeys(feeding)),
+            tied_to=_tied_to(plan, counted, row_of_subtree),
+            whole=whole,
+        )
+        summary_rows.append(row)
+    return tuple(summary_rows)
+
+
+def _entries_by_subtree(
+    model: LoadedModel, row_of_subtree: Mapping[str, str]
+) -> Mapping[str, Sequence[CountedParameter]]:
+    """The parameters of each subtree that a row counts, without those of a subtree inside it that has its own row."""
+    entries_of: dict[str, list[CountedParameter]] = defaultdict(list)
+    for entry in entries(model):
+        entries_of[nearest(entry.parameter.path, row_of_subtree)].append(entry)
+    if entries_of.keys() - row_of_subtree.keys():
+        raise RuntimeError(f"no row shows {', '.join(entry.parameter.path for entry in entries_of[''])}")
+    return entries_of
+
+
+def _entries_within(subtree: str, entries_of: Mapping[str, Sequence[CountedParameter]]) -> Iterator[CountedParameter]:
+    """The parameters of a subtree, with those of the subtrees inside it that have rows of their own."""
+    for path, of_row in entries_of.items():
+        if path == subtree or is_within(path, subtree):
+            yield from of_row
+
+
+def _count(
+    plan: RowPlan, entries: Sequence[CountedParameter], is_collapsed: bool, sizes: Mapping[str, int], powers: bool
+) -> Count:
+    """What these parameters of a plan's row count together."""
+    formula = _formula(plan, entries, is_collapsed, sizes, powers)
+    params, stored = sum(entry.params for entry in entries), sum(entry.bytes for entry in entries)
+    return Count(params, stored, formula, with_numbers(formula, sizes))
+
+
+def _formula(
+    plan: RowPlan, counted: Sequence[CountedParameter], is_collapsed: bool, sizes: Mapping[str, int], powers: bool
+) -> str:
+    """The formula of a row: the plan's own, else one derived from the axes of the parameters that it counts."""
+    if plan.formula is not None:
+        return f"L·({plan.formula})" if is_collapsed else plan.formula
+    subtree = plan.holds or ""
+    if is_collapsed:
+        subtree = every_layer(subtree)
+    # A tied parameter counts elsewhere.
+    untied = [entry.parameter for entry in counted if entry.params]
+    total = sum_of(_products(untied, subtree, sizes))
+    return factored(total) if powers else expanded(total)
+
+
+def _tied_to(plan: RowPlan, counted: Sequence[CountedParameter], row_of_subtree: Mapping[str, str]) -> str | None:
+    """Where a row's first tied parameter counts: the row, or the parameter if no row has it; None: in this row."""
+    for entry in counted:
+        if entry.tied_to and nearest(entry.tied_to, row_of_subtree) != plan.holds:
+            return row_of_subtree.get(entry.tied_to, entry.tied_to)
+    return None
+
+
+def every_layer(name: str) -> str:
+    """A path or name with the layer's number replaced: `encoder.layers.*.attention`."""
+    return re.sub(r"(?<=[.-])\d+(?=[.-]|$)", EVERY, name)
+
+
+def _in_text(shape: "Shape", inputs: Mapping[str, int | None]) -> str:
+    """`(None, 512, 768)`, as the Keras summary writes it."""
+    sizes = [inputs[axis] if isinstance(axis, str) else axis for axis in shape]
+    return f"({', '.join(map(str, sizes))})"
+
+
+def _products(members: Iterable[Parameter], subtree: str, sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
+    """The axes of each parameter as a product of symbols, for the formula of the row of a subtree.
+
+    Parameters that differ only in the number of a layer below `subtree` become one product, times L if all layers have
+    it, else times their number.
+    """
+    outer = subtree.split(".") if subtree else []
+    groups: dict[str, list[Parameter]] = defaultdict(list)
+    # By a group's path: the symbols of the layers' counts, such as L.
+    counts_of: dict[str, tuple[str, ...]] = {}
+    for parameter in members:
+        counts = iter(parameter.counts)
+        words, merged = [], []
+        for level, word in enumerate(parameter.path.split(".")):
+            if word.isdigit():
+                count = next(counts)
+                # A number in the row's own path stays, unless it stands for all layers.
+                if level >= len(outer) or outer[level] == EVERY:
+                    merged.append(count)
+                    word = EVERY
+            words.append(word)
+        path = ".".join(words)
+        groups[path].append(parameter)
+        counts_of[path] = tuple(merged)
+    for path, group in groups.items():
+        in_all_layers = len(group) == prod(sizes[count] for count in counts_of[path])
+        factors = counts_of[path] if in_all_layers else (str(len(group)),)
+        yield (*factors, *group[0].symbols)
