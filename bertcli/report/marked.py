@@ -53,6 +53,7 @@ class MarkedTable(Table):
     lead: str = field(kw_only=True)
     # The table beside the texts on a page, if it is another one.
     beside: Table | None = field(default=None, kw_only=True)
+    beside_title: str = field(default="", kw_only=True)
     # False where the command line, which a page shows, may hold texts that are nobody's business.
     says_command: bool = field(default=True, kw_only=True)
 
@@ -96,7 +97,8 @@ class MarkedTable(Table):
                 content.append(element("h2", title))
             content.append(marked(text, marks, hues))
         columns, rows = (self.beside or self).displayed()
-        body = [side_by_side(content, table_of(f"{self.title} in order", columns, rows))] if rows else content
+        caption = self.beside_title or f"{self.title} in order"
+        body = [side_by_side(content, table_of(caption, columns, rows))] if rows else content
         command = None if self.says_command else ""
         return page(self.title, *body, lead=self.lead, model=model, command=command)
 

@@ -219,6 +219,7 @@ def table(options: TagOptions) -> Table:
             title="Redacted texts",
             lead=REDACTED_LEAD,
             beside=Table(HIDDEN_COLUMNS, "hidden"),
+            beside_title="What was hidden where",
             says_command=False,
         )
     return MarkedTable(COLUMNS, rows, passage_of=passage, title="Entities", lead=LEAD)

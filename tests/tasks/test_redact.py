@@ -154,6 +154,7 @@ def test_redact_writes_lines_and_a_page_of_what_was_hidden_where(tagger: Path, t
         assert [part["label"], str(part["start"]), str(part["end"])] in [cells[i : i + 3] for i in range(len(cells))]
     assert "king" not in html
     assert "Redacted texts" in html
+    assert "What was hidden where" in html
 
 
 def test_redact_in_files_and_of_what_cannot_be_used(tagger: Path, tmp_path: Path) -> None:
