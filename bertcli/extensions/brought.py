@@ -145,15 +145,15 @@ def reads_kind(module_class: str) -> Callable[..., Any] | None:
 
 
 def misplaced(module: str, spec: Any) -> str | None:
-    """Why the spec of a task or a view is unfit: its name and its work are known by the module of its options."""
+    """Why the spec of a task is unfit: its name and its work are known by the module of its options."""
     home = spec.options.__module__
     return None if home == module else f"the options of {module} are not in it, but in {home}"
 
 
-def work_of(field: str, module: str) -> str:
-    """The module of the work of a task or a view that is brought, by the module of its spec."""
+def work_of(module: str) -> str:
+    """The module of the work of a task that is brought, by the module of its spec."""
     brought = [*wings(), *(plugin.extension for plugin in plugins())]
-    return next(str(getattr(extension, field)[module]) for extension in brought if module in getattr(extension, field))
+    return next(str(extension.tasks[module]) for extension in brought if module in extension.tasks)
 
 
 def _plugin_modules(field: str) -> Iterator[tuple[Plugin, str]]:

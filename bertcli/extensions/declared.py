@@ -80,8 +80,6 @@ class Extension(NamedTuple):
     families   modules with a FAMILY, as those in `bertcli/models/`
     tasks      modules with a SPEC, as those in `bertcli/tasks/`, each with the module of its work, which has `plan`:
                {"bertcli_shout.shout": "bertcli_shout.work"}; the last part is the name of the command and the method
-    views      modules with a SPEC, as those in `bertcli/wings/interpret/specs/`, each with the module of its work
-    formats    modules with FORMATS, objects of the classes in `bertcli/files/formats.py`
     kinds      by a class in modules.json that the house does not know, the module that reads a folder with it: it has
                `read`, as the files in `bertcli/kinds/`: {"bertcli_whitening.Whitening": "bertcli_whitening.kind"}
     """
@@ -98,6 +96,4 @@ class Extension(NamedTuple):
     extra: str | None = None
     families: tuple[str, ...] = ()
     tasks: Mapping[str, str] = {}
-    views: Mapping[str, str] = {}
-    formats: tuple[str, ...] = ()
     kinds: Mapping[str, str] = {}

@@ -44,9 +44,8 @@ TUPLES: dict[str, type] = {
     "topics": Topic,
     "stands_on": str,
     "families": str,
-    "formats": str,
 }
-MAPPINGS = ("names", "methods", "tasks", "views", "kinds")
+MAPPINGS = ("names", "methods", "tasks", "kinds")
 MODULES = ("examples", "doctor")
 
 

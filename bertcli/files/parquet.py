@@ -1,17 +1,17 @@
 """Read and write tables with pyarrow (the extra `bertcli[parquet]`, imported when needed): texts and vectors.
 
-`Table` is the interface of an open file to read, `OpenWriter` makes pyarrow's writer: another format has its own. The
+The
 types of columns come from the task's record, not from their values, so the files of all runs have equal schemas.
 """
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -33,8 +33,6 @@ PREFIXED = "DELTA_BYTE_ARRAY"  # an encoding that pyarrow does not read as a dic
 ARROW_TYPES: dict[type, str] = {str: "string", int: "int64", float: "float64"}  # of values in Python
 
 Value = str | int | float | None
-OpenTable = Callable[[Any], "ColumnFile"]
-OpenWriter = Callable[[IO[bytes], Any], Any]  # a stream and a schema -> a writer
 
 
 def pyarrow(file: str) -> tuple[Any, Any]:
@@ -45,23 +43,12 @@ def pyarrow(file: str) -> tuple[Any, Any]:
         raise BertcliError(f"{file}: Parquet needs pyarrow: pip install 'bertcli[parquet]'.") from None
 
 
-class ColumnFile(Protocol):
-    """An open file of columns: Arrow's schema, the number of rows, and the rows as record batches of limited size.
-
-    names: the columns to read, all if None. texts: these columns are texts, and may be read as dictionaries.
-    """
-
-    schema: Any
-    row_count: int
-
-    def batches(self, most: int, names: Sequence[str] | None = None, texts: bool = False) -> Iterator[Any]: ...
-
-
 class ParquetTable:
     """An open Parquet file.
 
     Memory: columns of texts are read as dictionaries, so a text that occurs often is in memory once. In columns whose
     encoding stores a text as its difference from the one before, only PREFIXED_READ rows are read together.
+    schema: Arrow's. row_count: the number of rows.
     """
 
     def __init__(self, file: Any) -> None:
@@ -72,6 +59,10 @@ class ParquetTable:
         self.row_count = self._table.metadata.num_rows
 
     def batches(self, most: int, names: Sequence[str] | None = None, texts: bool = False) -> Iterator[Any]:
+        """Yield the rows as record batches of limited size.
+
+        names: the columns to read, all if None. texts: these columns are texts, and may be read as dictionaries.
+        """
         table = self._table
         self._check_sizes(names)
         if texts and names is not None:
@@ -106,17 +97,12 @@ class ParquetTable:
                 raise ValueError(f"the column {quoted(name)} has {column.num_values:,} numbers in {rows:,} rows")
 
 
-def parquet_writer(stream: IO[bytes], schema: Any) -> Any:
-    """Return pyarrow's writer of Parquet files."""
-    return import_module("pyarrow.parquet").ParquetWriter(stream, schema, use_dictionary=False)
-
-
 # ------------------------------------------------------------------------------------------------------ reading texts
 
 
-def open_rows(file: str, open_table: OpenTable) -> InputFile:
+def open_rows(file: str) -> InputFile:
     """Open a table as input, with the function that reads its texts."""
-    rows = TableRows(file, open_table)
+    rows = TableRows(file)
     return InputFile(rows, rows.texts)
 
 
@@ -125,9 +111,8 @@ class TableRows:
 
     regular = True  # pyarrow reads the end of such a file first, so it cannot be a pipe
 
-    def __init__(self, file: str, open_table: OpenTable) -> None:
+    def __init__(self, file: str) -> None:
         self.name = file
-        self._open_table = open_table
         self._row = self._rows = 0
         check_readable(file)
 
@@ -148,7 +133,7 @@ class TableRows:
         with ExitStack() as stack:
             try:
                 file = stack.enter_context(open(self.name, "rb"))
-                table = self._open_table(file)
+                table = ParquetTable(file)
                 _check_columns(table.schema, columns, self.name, arrow.types)
                 names = table.schema.names if columns.whole else [field.name for field in columns.needed]
                 if columns.own_pair and OWN_PAIR in table.schema.names and OWN_PAIR not in names:
@@ -205,13 +190,11 @@ def write_replaced(
     column: str,
     texts: Iterator[str | None],
     stream: IO[bytes],
-    open_table: OpenTable,
-    open_writer: OpenWriter,
 ) -> Sequence[str]:
     """Write a table again with other texts in a column; rows whose text is None are left out. The names of columns."""
     arrow, _ = pyarrow(source)
     with open(source, "rb") as file:
-        table = open_table(file)
+        table = ParquetTable(file)
         place = table.schema.get_field_index(column)
         replaced_type = table.schema.field(place).type
         if arrow.types.is_dictionary(replaced_type) or arrow.types.is_list(replaced_type):
@@ -226,23 +209,23 @@ def write_replaced(
                 whole = arrow.Table.from_arrays(columns, schema=schema)
                 yield whole.filter(arrow.array([value is not None for value in values]))
 
-        _write(open_writer(stream, schema), arrow, schema, tables())
+        _write(stream, arrow, schema, tables())
         return list(table.schema.names)
 
 
 # ---------------------------------------------------------------------------------------------------- reading vectors
 
 
-def open_vectors(path: Path, open_table: OpenTable) -> StoredVectors:
+def open_vectors(path: Path) -> StoredVectors:
     """Open the columns of whole numbers, and of lists that all have one length; a null list counts as zeros."""
     arrow, _ = pyarrow(str(path))
     types = {getattr(arrow, dtype.name)(): dtype for dtype in (*TYPES, WHOLE)}
 
     @contextmanager
-    def opened() -> Iterator[ColumnFile]:
+    def opened() -> Iterator[ParquetTable]:
         try:
             with open_regular(path) as file:
-                yield open_table(file)
+                yield ParquetTable(file)
         except (arrow.ArrowException, OSError, ValueError) as error:
             raise no_vectors(path, f"cannot be read as Parquet ({first_line(error)})") from None
 
@@ -277,7 +260,7 @@ def _rows(path: Path, lists: Any, width: int, dtype: np.dtype[Any]) -> AnyNumber
     return vectors
 
 
-def _width(table: ColumnFile, name: str) -> int:
+def _width(table: ParquetTable, name: str) -> int:
     """Return the length of the first vector that is not null; 0 if there is none."""
     for batch in table.batches(1024, [name]):
         for length in batch.column(name).value_lengths().to_pylist():
@@ -302,11 +285,15 @@ class VectorColumn(NamedTuple):
     nulls: bool = False
 
 
-def write_table(
+def write_vectors(stream: IO[bytes], segments: ResumableOutput, form: Any) -> None:
+    """Write texts and their vectors; form: a `VectorForm`."""
+    write_rows(stream, segments, form.columns, form.vector_columns, form.notes)
+
+
+def write_rows(
     stream: IO[bytes],
     segments: ResumableOutput,
     columns: Mapping[str, type],
-    open_writer: OpenWriter,
     vectors: Sequence[VectorColumn] = (),
     notes: Mapping[str, str] | None = None,
 ) -> None:
@@ -337,12 +324,12 @@ def write_table(
             typed = zip(values_of_columns, schema.types, strict=True)
             yield arrow.table([arrow.array(values, arrow_type) for values, arrow_type in typed], schema)
 
-    _write(open_writer(stream, schema), arrow, schema, tables())
+    _write(stream, arrow, schema, tables())
 
 
-def _write(opened_writer: Any, arrow: Any, schema: Any, tables: Iterable[Any]) -> None:
+def _write(stream: IO[bytes], arrow: Any, schema: Any, tables: Iterable[Any]) -> None:
     """Write tables in row groups of ROWS_WRITTEN rows, however the tables are cut."""
-    with opened_writer as writer:
+    with import_module("pyarrow.parquet").ParquetWriter(stream, schema, use_dictionary=False) as writer:
         pending = schema.empty_table()
         for table in tables:
             pending = arrow.concat_tables([pending, table])

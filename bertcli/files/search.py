@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.formats import VectorFormat, ending_of, endings_with, format_of
+from bertcli.files.formats import BY_ENDING, ending_of
 from bertcli.files.read.vector_reader import AnyNumbers, StoredVectors
 from bertcli.ranking import ROUNDING, best_first
 
@@ -95,9 +95,11 @@ def open_vectors(file: str) -> StoredVectors:
 
     Errors: BertcliError for a file that is missing, damaged, or holds no vectors of whole texts.
     """
-    path, known = Path(file), endings_with("array", "arrays", "vectors")
-    if ending_of(file) not in known:
+    path, format = Path(file), BY_ENDING.get(ending_of(file))
+    if format is None or format.stored is None:
+        known = [ending for ending, other in BY_ENDING.items() if other.stored is not None]
         raise BertcliError(f"{file}: a file of vectors ends in {', '.join(known)}.")
     if not path.is_file():
         raise BertcliError(f"{file} is missing: give an existing file of vectors, such as encode -o writes.")
-    return format_of(file, VectorFormat).open_vectors(path)
+    stored: StoredVectors = format.stored(path)
+    return stored

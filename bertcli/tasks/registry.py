@@ -208,6 +208,6 @@ def compute(spec: TaskSpec) -> Work:
     """Import the module of a task's work, which imports NumPy: it is in compute/, or a wing or a plugin names it."""
     home = spec.options.__module__
     is_own = home.rpartition(".")[0] == __package__
-    module = f"{__package__}.compute.{spec.module}" if is_own else extensions.work_of("tasks", home)
+    module = f"{__package__}.compute.{spec.module}" if is_own else extensions.work_of(home)
     work: Work = cast(Any, import_module(module))
     return work

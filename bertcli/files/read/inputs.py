@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError, number_of
-from bertcli.files.formats import TextFormat, endings_with, known_format
+from bertcli.files.formats import BY_ENDING, Format, endings_with
 from bertcli.files.read.rows import THE_TEXT, InputFile, RowColumns
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 
@@ -38,7 +38,10 @@ def rows_in(
     names = [name for file in files for name in matching_files(file)]
     _note_others(files)
     formats = [_format(name, rows_piped) for name in names]
-    opened = [format.open_texts(name) for format, name in zip(formats, names, strict=True)]
+    opened: list[InputFile] = []
+    for format, name in zip(formats, names, strict=True):
+        assert format.texts is not None
+        opened.append(format.texts(name))
     inputs = _InputFiles(opened, columns, keep_going, way_on, limit)
     files_read = tuple(names) if inputs.regular else None
     with_ids = columns.id is not None or any(format.gives_ids for format in formats)
@@ -57,8 +60,8 @@ def rows_in(
 def takes_columns(files: Sequence[str]) -> bool:
     """True if a file that these names and patterns match has named fields; standard input, without files, may."""
     names = (name for file in files or [STANDARD_INPUT] for name in matching_files(file))
-    formats = (known_format(ending_of_input(name, rows_piped=True)) for name in names)
-    return any(isinstance(format, TextFormat) and format.named for format in formats)
+    formats = (BY_ENDING.get(ending_of_input(name, rows_piped=True)) for name in names)
+    return any(format is not None and format.texts and format.named for format in formats)
 
 
 def are_separated(files: Sequence[str]) -> bool:
@@ -119,11 +122,11 @@ class _InputFiles:
         return read / max(1, sum(self._sizes))
 
 
-def _format(file: str, rows_piped: bool) -> TextFormat:
+def _format(file: str, rows_piped: bool) -> Format:
     """Look up the format of an input file or pipe. Errors: BertcliError for an unknown ending."""
     ending = ending_of_input(file, rows_piped)
-    format = known_format(ending or ".txt")  # /dev/stdin and the like have none
-    if isinstance(format, TextFormat) and (format.streams or not file.lower().endswith(GZIP)):
+    format = BY_ENDING.get(ending or ".txt")  # /dev/stdin and the like have none
+    if format is not None and format.texts and (format.streams or not file.lower().endswith(GZIP)):
         return format
     known = endings_with("texts")
     raise BertcliError(
@@ -159,7 +162,7 @@ def files_in_folder(folder: str) -> FolderFiles:
     names = glob.glob(os.path.join(glob.escape(folder), "**", "*"), recursive=True)
     files = FolderFiles([], [])
     for name in sorted(filter(os.path.isfile, names)):
-        is_text = isinstance(known_format(ending_of_input(name, rows_piped=False)), TextFormat)
+        is_text = ending_of_input(name, rows_piped=False) in endings_with("texts")
         (files.texts if is_text else files.others).append(name)
     if not files.texts:
         known = endings_with("texts")

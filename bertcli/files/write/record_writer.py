@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bertcli.files.formats import LINES as TEXT_LINES
-from bertcli.files.formats import RecordFormat, RowFormat, Stream, ending_of, format_of, holds_records
+from bertcli.files.formats import RECORDS, Stream, ending_of, writer_of
 from bertcli.files.write.print_records import as_line, print_records
 from bertcli.files.write.resumable_output import LINES, ResumableOutput
 from bertcli.report.documents import flat, names_of
@@ -27,7 +27,7 @@ class RecordForm(NamedTuple):
 
     def write(self, stream: Stream, segments: ResumableOutput) -> None:
         """Write the whole file."""
-        format_of(self.file, RecordFormat).write_records(stream, segments.lines())
+        writer_of(ending_of(self.file), "records")(stream, segments.lines())
 
 
 class LineForm(NamedTuple):
@@ -65,7 +65,7 @@ class TableForm(NamedTuple):
     def write(self, stream: Stream, segments: ResumableOutput) -> None:
         """Write the whole file."""
         types = self.table.file_columns(self.own_ids, self.kept) | ({"error": str} if self.errors else {})
-        format_of(self.file, RowFormat).write_rows(stream, segments, types)
+        writer_of(ending_of(self.file), "rows")(stream, segments, types)
 
 
 def record_form(
@@ -74,7 +74,7 @@ def record_form(
     """Choose the form of records by the ending of a file's name; Markdown has the table that is printed."""
     if ending_of(file) == TEXT_LINES and table.line_of is not None:
         return LineForm(table.line_of)
-    if holds_records(file):
+    if ending_of(file) in RECORDS:
         return RecordForm(file)
     return TableForm(file, table if ending_of(file) == ".md" else table.in_files, own_ids, errors, kept)
 
@@ -97,7 +97,7 @@ def write_lines(lines: Sequence[Record], file: str, names: Sequence[str] = ()) -
 
     names: the columns of a document without lines.
     """
-    if holds_records(file):
+    if ending_of(file) in RECORDS:
         write_records(lines, "jsonl", file, Table((), ""))
         return
     columns = tuple(Column(name, _type_of([line.get(name) for line in lines])) for name in names_of(lines) or names)

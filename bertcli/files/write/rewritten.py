@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 from bertcli.errors import BertcliError, quoted
-from bertcli.files.formats import Parquet, Stream, known_format
+from bertcli.files.formats import Stream
 from bertcli.files.read.inputs import GZIP, ending_of_input, rows_in
 from bertcli.files.read.line_reader import LineFile
 from bertcli.files.read.rows import KeptRow, RowColumns
@@ -149,10 +149,10 @@ def write_again(
         return ()
     if kind in ROWS:
         return _write_rows(source, columns, texts, stream, has_header)
-    parquet = known_format(kind)
-    assert isinstance(parquet, Parquet)
+    from bertcli.files.parquet import write_replaced  # late: it brings pyarrow
+
     assert columns.text is not None
-    return parquet.write_replaced(stream, source, columns.text.name, texts)
+    return write_replaced(source, columns.text.name, texts, stream)
 
 
 def _write_lines(source: str, texts: Iterator[str | None], stream: Stream) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from bertcli.files.arrays import SAFETENSORS_TYPES, FileArray
-from bertcli.files.formats import SEVERAL, ArrayFormat, check_output, ending_of, format_of
+from bertcli.files.formats import SEVERAL, check_output, ending_of, writer_of
 from bertcli.files.write.resumable_output import ResumableOutput
 
 
@@ -27,4 +27,4 @@ def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:
 def save_stored(file: str, *arrays: FileArray) -> None:
     """Write arrays to a file of arrays."""
     with ResumableOutput(file) as segments, segments.result() as stream:
-        format_of(file, ArrayFormat).write_arrays(stream, arrays)
+        writer_of(ending_of(file), "array", "arrays")(stream, arrays)

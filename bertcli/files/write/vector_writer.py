@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray, ends_of
 from bertcli.files.files_beside import ERRORS, SETTINGS_FILE, names_beside
-from bertcli.files.formats import BY_ENDING, SINGLE, Stream, VectorFormat
+from bertcli.files.formats import SINGLE, VECTOR_TABLES, Stream, writer_of
 from bertcli.files.read.vector_reader import ORIGIN, SETTINGS
 from bertcli.files.texts import Failure, Item
 from bertcli.files.write.resumable_output import LENGTHS, LINES, ResumableOutput
@@ -138,7 +138,7 @@ class VectorForm:
             arrays |= values | {LENGTHS: _with_zeros(np.array(lengths, np.int64), used)}
         else:
             arrays |= {name: _with_zeros(array, used) for name, array in values.items()}
-        if self.format.in_table:
+        if self.ending in VECTOR_TABLES:
             return arrays | {LINES: b"".join(json.dumps(self._row(entry)).encode() + b"\n" for entry in entries)}
         if self.has_ids:
             arrays |= {LINES: b"".join(json.dumps(entry.text.id).encode() + b"\n" for entry in entries)}
@@ -146,7 +146,10 @@ class VectorForm:
 
     def write(self, stream: Stream, segments: ResumableOutput) -> None:
         """Write the whole file."""
-        self.format.write_vectors(stream, segments, self)
+        if self.ending in VECTOR_TABLES:
+            writer_of(self.ending, "vectors")(stream, segments, self)
+        else:
+            writer_of(self.ending, "array", "arrays")(stream, [*self.stored(segments)])
 
     def failures_shown(self, file: str) -> str:
         """Say for the user where the texts are listed that could not be used."""
@@ -157,14 +160,7 @@ class VectorForm:
     @property
     def has_ids(self) -> bool:
         """True if texts have ids of the input, and the file has room for them beside arrays."""
-        return self.own_ids and not self.format.in_table and self.ending not in SINGLE
-
-    @property
-    def format(self) -> VectorFormat:
-        """The format of the file."""
-        format = BY_ENDING[self.ending]
-        assert isinstance(format, VectorFormat)
-        return format
+        return self.own_ids and self.ending not in (*SINGLE, *VECTOR_TABLES)
 
     @property
     def columns(self) -> dict[str, type]:

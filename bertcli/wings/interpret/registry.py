@@ -13,7 +13,6 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, Literal
 
-from bertcli import extensions
 from bertcli.tasks.options import Checked
 from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE, SENTIMENT_SAMPLE
 from bertcli.wings.interpret.options import TargetOptions
@@ -66,9 +65,7 @@ def view_specs() -> list[ViewSpec]:
 
 def view_spec(name: str) -> ViewSpec | None:
     """The spec of a view by its command's name; None for any other name."""
-    if name in _modules():
-        return _spec_in(name)
-    return next(extensions.plugin_parts("views", "SPEC", ViewSpec, extensions.misplaced, name.replace("-", "_")), None)
+    return _spec_in(name) if name in _modules() else None
 
 
 def _modules() -> list[str]:
@@ -81,7 +78,4 @@ def _spec_in(module: str) -> ViewSpec | None:
 
 def compute(spec: ViewSpec) -> Any:
     """Import the module in compute/ of a view; only then, since it imports NumPy, which --help does without."""
-    home = spec.options.__module__
-    is_own = home.startswith(f"{__package__}.")
-    module = f"{__package__}.compute.{spec.name}" if is_own else extensions.work_of("views", home)
-    return import_module(module)
+    return import_module(f"{__package__}.compute.{spec.name}")

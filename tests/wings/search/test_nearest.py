@@ -261,7 +261,7 @@ def test_search_refuses_a_damaged_array_in_a_zip(place: int, tmp_path: Path) -> 
 @pytest.mark.parametrize("kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_search_refuses_an_array_in_a_zip_with_more_bytes(kind: int, tmp_path: Path) -> None:
     file = tmp_path / "v.npz"
-    for more, what in ((512, "embeddings.npy has more bytes than its array"), (0, "Bad CRC-32 for file")):
+    for more, what in ((512, "embeddings.npy has other bytes than its header says"), (0, "Bad CRC-32 for file")):
         with zipfile.ZipFile(file, "w", kind) as archive:
             archive.writestr("embeddings.npy", header((2, 256)) + bytes(2 * 256 * 4 + more))
         if not more:
