@@ -11,7 +11,7 @@ import typer
 
 from bertcli.cli.process import asked_to_end, leave_streams
 from bertcli.cli.status import FAILED, INTERRUPTED
-from bertcli.errors import BertcliError, EndedBySignal, described, shortened
+from bertcli.errors import BertcliError, described, shortened
 from bertcli.extensions import at_fault
 from bertcli.report.terminal import visible
 
@@ -56,9 +56,10 @@ def reported(debug: bool) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         leave_streams()
-    except EndedBySignal:
-        raise
-    except BaseException as error:  # of a plugin, it may be of any class
+    except BaseException as error:
+        # What a plugin raises may be of any class; SystemExit of our own says a status.
+        if not isinstance(error, Exception) and at_fault(error) is None:
+            raise
         if debug:
             traceback.print_exc()
         elif status := asked_to_end():
