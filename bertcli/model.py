@@ -143,9 +143,11 @@ def _method_of(spec: TaskSpec) -> Callable[..., "list[Record]"]:
     def method(self: Model, texts: Values, options: Any) -> "list[Record]":
         return self._records(texts, options)
 
-    this, texts, options = signature(method).parameters.values()
+    of_method = signature(method)
+    this, texts, options = of_method.parameters.values()
     named = texts.replace(name=f"{spec.reads.text}s")
-    method.__signature__ = Signature([this, named, options])  # type: ignore[attr-defined]  # what `takes` goes by
+    whole = Signature([this, named, options], return_annotation=of_method.return_annotation)
+    method.__signature__ = whole  # type: ignore[attr-defined]  # what `takes` goes by
     method.__name__ = spec.module
     method.__qualname__ = f"Model.{spec.module}"
     method.__doc__ = spec.record.__doc__

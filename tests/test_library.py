@@ -76,7 +76,7 @@ def test_library_says_in_words_of_which_type_an_option_is() -> None:
                     options(**{item.name: object()})
                 assert re.search(r"; choose from |which is not (a \w+|True or False)\.$", str(raised.value)), item.name
     with pytest.raises(library.BertcliError, match=r"rename_label is 3, which is not a dict\."):
-        library.evaluate("x.csv", [], rename_label=3)
+        library.evaluate("x.csv", [], rename_label=3)  # type: ignore[arg-type]
 
 
 def test_library_searches_as_the_command(made: Made, vectors: Path, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_library_exports_a_file_or_a_folder(made: Made, tmp_path: Path) -> None:
     assert folder.file == tmp_path / "web" / "onnx" / "model.onnx"
     assert "last_hidden_state" in folder.outputs
     with pytest.raises(TypeError, match=r"export\(\) has no option 'ops'"):
-        model.export(tmp_path / "m.onnx", ops=21)
+        model.export(tmp_path / "m.onnx", ops=21)  # type: ignore[call-arg]
 
 
 def test_library_objects_show_themselves_in_a_line(made: Made) -> None:

@@ -42,7 +42,8 @@ texts = st.lists(
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> list[Model]:
     """Models that give the pieces of names labels at random, and other words none."""
-    home, random, made = tmp_path_factory.mktemp("taggers"), np.random.default_rng(5), []
+    made: list[Model] = []
+    home, random = tmp_path_factory.mktemp("taggers"), np.random.default_rng(5)
     pieces = [piece for parts in NAMES.values() for piece in parts]
     for number, labels in enumerate(SETS):
         names = labels.split()

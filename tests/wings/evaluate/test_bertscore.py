@@ -174,7 +174,7 @@ def test_what_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
         "-m", "bert-mini-mlm", "--layer", "9"
     )
     with pytest.raises(library.BertcliError, match=re.escape("layer (--layer) is 'x', which is not a whole number")):
-        library.evaluate(file, "bert-mini-mlm", task="bertscore", layer="x")
+        library.evaluate(file, "bert-mini-mlm", task="bertscore", layer="x")  # type: ignore[arg-type]
     wrong_usage("evaluate", file, *TASK, why="such as roberta-large")
     twice = ("--column", "candidate", "--candidate-column", "candidate")
     wrong_usage("evaluate", file, *TASK, *MODEL, *twice, why="name one field: give one")

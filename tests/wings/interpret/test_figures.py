@@ -42,10 +42,11 @@ def texts_in(axes: Any) -> list[str]:
 def test_explain_figure_has_a_bar_for_each_word(made: Made) -> None:
     (view,) = library.explain(library.load(made(**LABELS)), TEXTS[0])
     (axes,) = view.figure().axes
+    bars: list[Any] = [*axes.patches]
     assert names(axes, "y") == [word.word for word in view.words]
-    assert [bar.get_width() for bar in axes.patches] == pytest.approx([word.contribution for word in view.words])
+    assert [bar.get_width() for bar in bars] == pytest.approx([word.contribution for word in view.words])
     assert axes.get_xlabel() == f"contribution to {view.meaning}"
-    dark, light = ({bar.get_facecolor() for bar in axes.patches if (bar.get_width() >= 0) is sign} for sign in (1, 0))
+    dark, light = ({bar.get_facecolor() for bar in bars if (bar.get_width() >= 0) is sign} for sign in (1, 0))
     assert not dark & light, "for and against are told apart in grey, too"
 
 
@@ -61,7 +62,7 @@ def test_lens_figure_has_a_curve_whose_axis_fits_and_each_layers_predictions(mad
     curve, heat = view.figure().axes
     layers = view.masks[0].layers
     scores = [layer.score for layer in layers]
-    assert curve.lines[0].get_ydata().tolist() == pytest.approx(scores)
+    assert np.asarray(curve.lines[0].get_ydata()).tolist() == pytest.approx(scores)
     assert curve.get_ylim()[1] < 1.2 * max(scores), "not up to 1, where nothing is"
     assert [int(name) for name in names(curve, "x")] == [layer.layer for layer in layers]
     shown = [[f"{one.token_str} {one.score:.0%}" for one in layer.predictions] for layer in layers]
@@ -124,7 +125,7 @@ def test_heads_figure_follows_a_token_through_all_layers(made: Made) -> None:
 @pytest.mark.parametrize("of", ["layers", "heads"])
 def test_patch_figure_has_the_effects_of_each_direction_and_what_differs(made: Made, of: str) -> None:
     model = library.load(made(**LABELS))
-    view = library.patch(model, "The cat sat.", "The dog sat.", of=of, direction="both")
+    view = library.patch(model, "The cat sat.", "The dog sat.", of=of, direction="both")  # type: ignore[arg-type]
     figure = view.figure()
     for picture, effects in zip(pictures(figure), view.effects.values(), strict=True):
         np.testing.assert_allclose(picture, effects.T if of == "layers" else effects)

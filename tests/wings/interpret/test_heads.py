@@ -4,6 +4,7 @@ import base64
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,7 +83,8 @@ def test_heads_changes_do_not_depend_on_the_batch(made: Made) -> None:
 
 def test_heads_of_a_mask_and_a_cosine_change_too(made: Made) -> None:
     model = bertcli.load(made(**MASKS))
-    for options in ({}, {"word": "tea"}, {"contrast": "Paris"}):
+    asked: list[dict[str, Any]] = [{}, {"word": "tea"}, {"contrast": "Paris"}]
+    for options in asked:
         found = bertcli.heads(model, MASKED, ablate=True, **options)
         assert all(abs(row.change or 0) > 1e-6 for row in found.heads)
         assert found.meaning

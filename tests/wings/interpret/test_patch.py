@@ -38,7 +38,7 @@ def test_patch_equals_hooks_in_pytorch(family: str, tmp_path: Path) -> None:
     model, golden = bertcli.load(folder_of(tmp_path / family, family)), GOLDEN[family]
     a, b = texts_of(model)
     for kind in PATCHED_PLACES:
-        found = bertcli.patch(model, a, b, of=kind, direction="both")
+        found = bertcli.patch(model, a, b, of=kind, direction="both")  # type: ignore[arg-type]
         assert (found.value_b, found.value_a) == pytest.approx(
             [golden[way]["value"] for way in ("denoise", "noise")], abs=1e-5
         )

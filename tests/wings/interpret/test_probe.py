@@ -217,7 +217,7 @@ def test_what_does_not_fit_is_refused(made: Made) -> None:
         with pytest.raises(BertcliError, match=message):
             library.probe(model, texts, labels, **options)
     with pytest.raises(BertcliError, match="not a model"):
-        library.probe("bert", texts, labels)
+        library.probe("bert", texts, labels)  # type: ignore[arg-type]
 
 
 def test_damaged_weights_are_an_error(made: Made, tmp_path: Path) -> None:

@@ -199,7 +199,8 @@ def test_texts_are_cut_at_the_side_that_a_request_names(
     ids = backend.encode(text).ids
     mean = sentence.forward([ids])[0].mean(axis=0)
     whole, kept = len(sentence.tokenizer.encode([text])[0].ids), {"index": 0, "kept": 256}
-    model, of_pairs = sentence, bertcli.load(folder)
+    of_pairs: Model = bertcli.load(folder)
+    model = sentence
     if kept_last:
         model, of_pairs = (
             on_the_left(Source(sentence.name).find().path, tmp_path / "s"),
