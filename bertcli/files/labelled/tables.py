@@ -72,8 +72,12 @@ def read_table(file: str, options: TableOptions, tasks: Mapping[str, RowsOfTask]
     good = [row.label for row in rows if not row.error]
     if not good:
         return ReadTable(options.task or "score", "it is empty", [LabelledText(row) for row in rows])
-    known = good[0]
-    task, fields, shape = _task_and_fields(file, [*known], options, columns, tasks)
+    # A field may be missing in any row: .jsonl leaves out what has no value.
+    known = dict.fromkeys(name for values in good for name in values)
+    # What the rows are for is decided by the first one's fields, and by those that are named.
+    named = (options.column, options.pair_column, options.label_column, *(options.candidate_column or ()))
+    deciding = [name for name in known if name in good[0] or name in named]
+    task, fields, shape = _task_and_fields(file, deciding, options, columns, tasks)
     for option, name in (("by", options.by), ("cluster", options.cluster)):
         if name not in (None, *known):
             raise _unknown(file, name, option, known)

@@ -157,6 +157,16 @@ def test_a_text_that_the_model_cannot_use_is_left_out_for_all_models(
     assert (json.loads(left.out)["count"], json.loads(left.out)["left_out"]) == (1, 1)
 
 
+@pytest.mark.parametrize("option", ["--by", "--cluster", "--pair-column", "--label-column"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_field_that_some_rows_lack_is_missed_where_they_stand(tmp_path: Path, option: str, first: bool) -> None:
+    rows = [{"text": "I loved it.", "label": "positive"}, {"text": "Bad.", "label": "negative", "kind": "a"}]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in (rows if first else rows[::-1])), encoding="utf-8")
+    said = bertcli("evaluate", file, option, "kind").error
+    assert f"line {1 if first else 2}: there is no 'kind'" in said
+
+
 def test_groups_need_a_field(made: Made, tmp_path: Path) -> None:
     file, text = tmp_path / "data.csv", tmp_path / "data.txt"
     file.write_text("text,label\nGood.,positive\n")
