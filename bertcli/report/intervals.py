@@ -1,10 +1,11 @@
 """How a figure is written beside its interval: with as many digits as the interval tells apart, 0.83 [0.68, 0.91]."""
 
 from collections.abc import Mapping
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from math import floor, log10
 from typing import Any, NamedTuple
 
+OWN = Context(prec=40)  # the precision of the process may be another
 MOST = 4  # digits after the point
 DIGITS = 2  # of the width of an interval
 ALONE = 4  # digits of a figure that has no interval
@@ -44,7 +45,7 @@ def _decimals(size: float, digits: int) -> int:
 
 def _quantized(number: float, decimals: int) -> Decimal:
     """Round as people do: 0.825, which no float is, to 0.83."""
-    return Decimal(repr(float(number))).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+    return Decimal(repr(float(number))).quantize(Decimal(1).scaleb(-decimals, OWN), ROUND_HALF_UP, OWN)
 
 
 def _rounded(number: float, decimals: int, signed: bool) -> str:
