@@ -259,9 +259,18 @@ def open_model(
 
     prompt_name: may choose the adapter of a model that has one for each task. Wrong usage is a typer.BadParameter.
     """
-    from bertcli.loaded_model import LoadedModel
+    from bertcli.folder.hub import Source
 
-    return open_as(LoadedModel, options, sample, engine, prompt_name)
+    keep_memory()
+    source = Source(**options.load_arguments(sample), prompt_name=prompt_name)
+    # Before the code of networks is imported, so that a name that is wrong is told at once.
+    folder = source.find()
+    from bertcli.loaded_model import NUMPY, EngineChoice, LoadedModel
+
+    model = LoadedModel.open(folder, source.name, engine=NUMPY if engine is None else EngineChoice(engine.engine))
+    for note in model.notes:
+        logger.info("%s", note)
+    return model
 
 
 def public_name(model: str) -> str:
