@@ -85,8 +85,8 @@ def _every_use(model: LoadedModel) -> Iterator[str]:
 
 
 def is_trained(model: LoadedModel, works: Sequence[str]) -> bool:
-    """True if a model was trained for one of these uses: its first use is among them."""
-    return next(_every_use(model), None) in works
+    """True if a model was trained for one of these uses: what its files state first is among them."""
+    return next(_stated_uses(model), None) in works
 
 
 def which(models: Iterable[M], trained: Callable[[M], bool], can: Callable[[M], bool]) -> Iterator[M]:

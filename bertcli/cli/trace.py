@@ -184,8 +184,8 @@ def _write(whole: "Pass", options: TraceOptions, file: str, versus: "Pass | None
     from bertcli.files.write.save import save
 
     layer, head = parse_layer(options.layer, whole.model.config, least=0)
-    tokens = sum(len(each.ids) for each in (whole, versus) if each is not None)
-    opened_at = PageOptions(layer, head or 1, bound=bound_for(tokens))
+    tokens = [len(each.ids) for each in (whole, versus) if each is not None]
+    opened_at = PageOptions(layer, head or 1, bound=bound_for(*tokens))
     save(file, pass_page(whole, opened_at, versus).encode())
     say_written(file)
 

@@ -10,6 +10,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,6 +58,11 @@ def visible(text: str) -> str:
 def four(number: float) -> str:
     """A number in a table."""
     return f"{number:.4f}" if 0.001 <= abs(number) < 1e6 else f"{number:.3e}"
+
+
+def two(number: float) -> str:
+    """A figure beside its interval, rounded as people do."""
+    return str(Decimal(repr(number)).quantize(Decimal("0.01"), ROUND_HALF_UP))
 
 
 def labels(records: Any) -> Iterator[Row]:
@@ -198,7 +204,7 @@ DOORS = [
          {"rollout": "{:.1%}".format}, FIGURES, whole=True),
     Door("patch", (TEXTS[0], "The [MASK] ran, =1 on \x1b[31mthe mat."), patched, {"effect": "{:+z.3f}".format}, FIGURES,
          whole=True),
-    Door("probe", ("-i", REVIEWS), known, {"accuracy_value": four, "control": four}, FIGURES, whole=True),
+    Door("probe", ("-i", REVIEWS), known, {"accuracy_value": two, "control": four}, FIGURES, whole=True),
     Door("diff", ("--versus", "OTHER", PLAIN[0]), parts("steps"), {"path": str, "max_abs": "{:.2e}".format, "max_rel":
          "{:.2e}".format, "cosine": "{:.6f}".format}, PAGES, whole=True),
     Door("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, whole=True),

@@ -30,7 +30,7 @@ def open(cls: type[LoadedModel], folder: Folder, name: str, **options: Any) -> L
     if not _is_plain(folder, **options):
         opened: LoadedModel = _open(cls, folder, name, **options)
         return opened
-    key = (cls, name, os.getcwd(), *map(_files, folder.paths), *sorted(options.items()))
+    key = (cls, name, os.getcwd(), folder.route, *map(_files, folder.paths), *sorted(options.items()))
     if key in _KEPT:
         _KEPT.move_to_end(key)
         return _copied(_KEPT[key])

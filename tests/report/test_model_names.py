@@ -90,8 +90,8 @@ def test_evaluate_of_three_models_has_differences_beside_their_short_names(twins
     heading, _, *rows = bertcli("evaluate", DATA / "reviews.csv", *models).out.splitlines()
     assert heading.split() == ["Model", "accuracy", "Difference", "p"]
     assert [row.split()[0] for row in rows[:3]] == ["first/model", "second/model", "bert-mini-sentiment"]
-    figures = [[*map(float, re.findall(r"[+-]?\d\.\d{3}(?= \[)", row))] for row in rows[:3]]
+    figures = [[*map(float, re.findall(r"[+-]?\d\.\d{2}(?= \[)", row))] for row in rows[:3]]
     (random,), twin, (trained, above) = figures
     assert twin == [random, 0.0]
-    assert above == pytest.approx(trained - random, abs=0.0011)
+    assert above == pytest.approx(trained - random, abs=0.011)
     assert above > 0.2

@@ -59,7 +59,7 @@ def by_an_assistant(folder: Path, **options: Any) -> str:
     redact = next(tool for tool in made if tool.name == "redact")
     try:
         asked = {"texts": [TEXT], **{name: [*value] for name, value in options.items()}}
-        return str(redact.call(asked)[0]["redacted"])
+        return str(redact.call(asked)["records"][0]["redacted"])
     except BertcliError as error:
         return str(error)
 

@@ -68,9 +68,9 @@ class PageOptions(NamedTuple):
 DEFAULT = PageOptions()
 
 
-def bound_for(tokens: int) -> int:
-    """The bytes of a page whose passes have so many tokens."""
-    return min(BOUND, SHORT + PER_TOKEN * tokens)
+def bound_for(*tokens: int) -> int:
+    """The bytes of a page whose passes have so many tokens each."""
+    return min(BOUND, sum(SHORT + PER_TOKEN * count for count in tokens))
 
 
 CHIP = '<button type="button" class="chip" data-token="{token}">{piece}<small>{id}</small></button>'

@@ -59,7 +59,7 @@ def test_intervals_are_explained_where_a_figure_has_one(tmp_path: Path) -> None:
     assert bertcli("evaluate", REVIEWS, "-o", tmp_path / "m.html").status == 0
     assert "Its interval is the range" in (tmp_path / "m.html").read_text(encoding="utf-8")
     assert bertcli("evaluate", REVIEWS, "-o", tmp_path / "m.svg").status == 0
-    assert "Figures with 95 % intervals" in (tmp_path / "m.svg").read_text(encoding="utf-8")
+    assert "value, with its 95 % interval" in (tmp_path / "m.svg").read_text(encoding="utf-8")
 
 
 BY_LABEL = """\
