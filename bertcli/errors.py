@@ -183,15 +183,24 @@ CALLED_ELSEWHERE = {
 # Methods and names of other libraries, and what does that here.
 NAMED_ELSEWHERE = {
     "CrossEncoder": "bertcli.load opens a reranker, too",
+    "HookedTransformer": "bertcli.load opens a model, and bertcli.trace keeps the result of any step (keep=)",
+    "KeyBERT": "bertcli.load opens a model, which has the method keywords",
     "SentenceTransformer": "bertcli.load opens a model",
+    "TextEmbedding": "bertcli.load opens a model, which has the method encode",
+    "embed": "it is called encode",
     "encode_document": "encode(texts, prompt_name='document') puts a prompt of the model before each text",
     "encode_query": "encode(texts, prompt_name='query') puts a prompt of the model before each text",
     "extract_keywords": "it is called keywords",
     "get_sentence_embedding_dimension": "encode(text).shape has it",
+    "passage_embed": "encode(texts, prompt_name='document') puts a prompt of the model before each text",
     "patch_pairs": "bertcli guide interpret has the mean of bertcli.patch over many pairs, in ten lines",
     "pipeline": "a model has the tasks as methods: bertcli.load(MODEL).classify(texts)",
     "predict": "classify labels texts, rank orders documents by a query",
+    "query_embed": "encode(texts, prompt_name='query') puts a prompt of the model before each text",
     "rerank": "it is called rank",
+    "run_with_cache": "bertcli.trace keeps the result of any step (keep=)",
+    "to_str_tokens": "tokenize(texts) gives tokens, ids and offsets",
+    "to_tokens": "tokenize(texts) gives tokens, ids and offsets",
 }
 
 

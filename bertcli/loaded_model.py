@@ -6,7 +6,7 @@ model.py adds the tasks as methods. Not here: how a folder is found (folder/hub.
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
@@ -19,7 +19,7 @@ from bertcli.engine.kernels import scatter_rows
 from bertcli.engine.packing import MicroBatch, Packed
 from bertcli.engine.product_rules import by_library, divided_by_library
 from bertcli.engine.threads import each_or_whole
-from bertcli.errors import BertcliError, check_type, names_checked, quoted, quoted_object
+from bertcli.errors import BertcliError, check_type, names_checked, number_of, quoted, quoted_object
 from bertcli.models.config import Config
 from bertcli.network.heads import OF_TOKENS, Network, outputs
 from bertcli.network.module import parameters
@@ -105,7 +105,7 @@ class Original(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LoadedModel:
     """A network with its configuration, its tokenizer and the layout of its folder; `Model` adds the tasks' methods.
 
@@ -114,19 +114,26 @@ class LoadedModel:
 
     config: Config
     heads: tuple[str, ...]
-    network: Network = field(repr=False)
+    network: Network
     name: str
     # Its paths are absolute: some files are read only when first needed.
-    layout: "Layout | None" = field(default=None, repr=False)
-    uses: "tuple[TensorUse, ...]" = field(default=(), repr=False)
+    layout: "Layout | None" = None
+    uses: "tuple[TensorUse, ...]" = ()
     notes: tuple[str, ...] = ()
     has_weights: bool = True
     engine: EngineChoice = NUMPY
-    computing: OtherEngine | None = field(default=None, repr=False)  # computes hidden states of `original.network`
-    original: Original | None = field(default=None, repr=False)
-    classifier: "Classifier | None" = field(default=None, repr=False)  # replaces the classification head
+    computing: OtherEngine | None = None  # computes hidden states of `original.network`
+    original: Original | None = None
+    classifier: "Classifier | None" = None  # replaces the classification head
     # That of the folder, if it is open already. A changed copy of a model keeps it, or has another.
-    opened_tokenizer: "Tokenizer | None" = field(default=None, repr=False)
+    opened_tokenizer: "Tokenizer | None" = None
+
+    def __repr__(self) -> str:
+        config = self.config
+        layers = number_of(config.num_hidden_layers, "layer")
+        computes = self.engine.name if self.has_weights else "no weights"
+        family = config.title.removeprefix("a ")
+        return f"{type(self).__name__}({self.name!r}, {family}, {layers} × {config.hidden_size}, {computes})"
 
     @classmethod
     @names_checked

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bertcli.tasks.tag import TagOptions
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Model(LoadedModel):
     """An opened model with a method for every task, whose keywords are the options in `bertcli.tasks`.
 

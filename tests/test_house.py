@@ -353,6 +353,7 @@ REFUSED = {
     "test_help.py": {
         *("--batch-size", "--estimate", "--col", "-k", "--context", "-r", "-q", "--labels", "--target", "--explain"),
         *("--json", "--html", "--hidden-size", "--workers", "--device", "--graph", "--classifier"),
+        *("--queries", "--vectors", "--versus"),
     },
     "test_pass_times.py": {"-m"},
     "test_patch.py": {"-i"},

@@ -53,6 +53,8 @@ MEANT_OPTIONS = {
     "-q": ("--query-file", _QUERY),
     "-r": ("--query-file", _FOLDER),
     "--recursive": ("--query-file", _FOLDER),
+    "--vectors": ("--query-file", "stored vectors are given as texts are: -i vectors.npy"),
+    "evaluate --versus": ("", "two models are compared where -m is given twice"),
     "--glob": ("--query-file", _FOLDER),
 }
 
@@ -99,6 +101,7 @@ CALLED_OTHERWISE = {
     "--label-column": "--label --labels --label-field --target",
     "--pair-column": "--column2 --text-column-2",
     "--host": "--bind --address",
+    "--query-file": "--queries --queries-file",
     "--api-key": "--key --token",
     "--versus": "--other --compare --with",
 }

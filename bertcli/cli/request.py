@@ -116,14 +116,13 @@ def check_resumable(given: Given, texts: "Texts", endings: tuple[str, ...]) -> N
         raise wrong("--resume", why)
 
 
-def check_rows(texts: "Texts") -> None:
+def check_rows(texts: "Texts") -> int:
     """Read files to their ends before any work, so that a bad row is told at once; a pipe is read only once.
 
-    Reading takes a small part of the time of computing. Errors: BertcliError naming the first row that cannot be used.
+    Returns the number of texts; 0 for a pipe. Reading takes a small part of the time of computing. Errors: BertcliError
+    naming the first row that cannot be used.
     """
-    if texts.files:
-        for _ in texts.rows:
-            pass
+    return sum(1 for _ in texts.rows) if texts.files else texts.count or 0
 
 
 # --------------------------------------------------------------------------------------------------- ways of reading

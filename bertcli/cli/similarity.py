@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from bertcli.cli.inputs import SingleTexts, read_texts
-from bertcli.cli.options import EngineOptions, ModelOptions
+from bertcli.cli.options import EngineOptions, ModelOptions, wrong
 from bertcli.cli.output import OutputOptions, write_results
 from bertcli.cli.request import check_rows, note_untrained, open_model
 from bertcli.cli.results import counted
@@ -13,13 +13,16 @@ from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, TABLES
 from bertcli.report.tables import Record, Table
 from bertcli.report.terminal import Column
-from bertcli.report.written import say_written
+from bertcli.report.written import say_written, size_on_disk
 from bertcli.tasks.encode import DenseOptions
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import SENTENCE_SAMPLE
 
 logger = logging.getLogger("bertcli")
 MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 MB
+MANY = 5000  # texts: what the cosines of so many take is said before any work
+# The columns of a text and one of its nearest.
+PAIRS = (Column("row", int), Column("other", int), Column("score", float), Column("text"), Column("other text"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,8 +52,32 @@ class ComparedOutput(OutputOptions):
     endings: ClassVar[tuple[str, ...]] = (*TABLES, *ARRAYS)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class NearestOptions:
+    """Which pairs are given, where it is not all of them."""
+
+    top_k: int | None = option(None, "K", "Of each text only the K others that are most alike, a row each.", least=1)
+    min_score: float | None = option(None, "X", "With --top-k: only pairs with a cosine of at least X.", least=-1)
+
+    def refuse_contradictions(self, output: ComparedOutput, options: ComparedOptions) -> None:
+        """Wrong usage is a typer.BadParameter."""
+        if self.top_k is None:
+            if self.min_score is not None:
+                raise wrong("--min-score", "this chooses among the nearest texts: give --top-k, too.")
+            return
+        if options.chunk is not None:
+            raise wrong("--chunk", "with --top-k whole texts are compared: leave out one of the two.")
+        if output.output is not None and output.ending in ARRAYS:
+            raise wrong("--output", f"with --top-k a pair is a row: choose a file {', '.join(TABLES)}.")
+
+
 def similarity(
-    texts: ComparedTexts, model: ModelOptions, output: ComparedOutput, engine: EngineOptions, options: ComparedOptions
+    texts: ComparedTexts,
+    model: ModelOptions,
+    output: ComparedOutput,
+    engine: EngineOptions,
+    options: ComparedOptions,
+    nearest: NearestOptions,
 ) -> None:
     """Compare texts: the cosine similarity of every pair.
 
@@ -58,17 +85,25 @@ def similarity(
     bertcli similarity -i sentences.txt --format json
     bertcli similarity -i sentences.txt -o cosines.npy
     bertcli similarity -i reports.jsonl --chunk 256 -o cosines.npz
+    bertcli similarity -i reviews.csv --column review --top-k 5 --min-score 0.9 -o pairs.csv
 
     A file of records has one for each text; a .npy, .npz or .safetensors file
     has the array "cosine" [text, text]. Standard output shows
     at most 1,000 texts. --chunk compares the parts of long texts.
+
+    --top-k gives a row for each text and one of its nearest, to find duplicates
+    and paraphrases: their numbers from 0, the cosine, both texts.
     """
+    nearest.refuse_contradictions(output, options)
     source = read_texts(texts, output)
     output.check()
-    check_rows(source)
+    texts_in_all = check_rows(source)
+    if nearest.top_k is None and texts_in_all >= MANY:
+        side, size = f"{texts_in_all:,}", size_on_disk(4 * texts_in_all**2)
+        logger.info("%s × %s cosines take %s; --top-k gives those of the nearest texts alone.", side, side, size)
     opened = open_model(model, SENTENCE_SAMPLE, engine, options.prompt_name)
     from bertcli.tasks.compute.encode import plan
-    from bertcli.tasks.compute.similarity import cosines, similarity, vectors_of
+    from bertcli.tasks.compute.similarity import cosines, nearest_pairs, similarity, vectors_of
     from bertcli.tasks.running.run import results
 
     note_untrained(model, opened, ("encode",))
@@ -81,10 +116,14 @@ def similarity(
         for block in computed:
             blocks.append(block)
             items += block.items
-            if output.output is None and len(items) > MOST_SHOWN:
+            if output.output is None and nearest.top_k is None and len(items) > MOST_SHOWN:
                 raise BertcliError(
                     f"The cosines of more than {MOST_SHOWN:,} texts are only written to a file: -o FILE.npy."
                 )
+    if nearest.top_k is not None:
+        least = -1.0 if nearest.min_score is None else nearest.min_score
+        write_results(nearest_pairs(blocks, nearest.top_k, least), output, Table(PAIRS, ""))
+        return
     count = len(items)
     if output.output is not None and output.ending in ARRAYS:
         from bertcli.files.arrays import FileArray

@@ -247,6 +247,47 @@ def test_commands_similarity(model: Path, tmp_path: Path) -> None:
     assert np.allclose(np.load(tmp_path / "c.npy"), [record["cosine"] for record in records])
 
 
+def test_commands_similarity_of_the_nearest_texts_is_a_row_a_pair(model: Path, tmp_path: Path) -> None:
+    texts = ["tea", "milk", "a cup of tea", "water", "tea", "sand and sea"]
+    file = tmp_path / "texts.csv"
+    file.write_text("".join(f"{text}\n" for text in ["review", *texts]), encoding="utf-8")
+    source = ["similarity", "-m", str(model), "-i", str(file), "--column", "review"]
+    whole = np.array([record["cosine"] for record in bertcli(*source, "--format", "jsonl").records])
+    np.fill_diagonal(whole, -2)
+    records = bertcli(*source, "--top-k", "2", "--format", "jsonl").records
+    assert [list(record) for record in records] == [["row", "other", "score", "text", "other_text"]] * 12
+    for row in range(len(texts)):
+        best = [record for record in records if record["row"] == row]
+        assert [record["score"] for record in best] == pytest.approx(np.sort(whole[row])[::-1][:2])
+        assert [record["other_text"] for record in best] == [texts[record["other"]] for record in best]
+    assert (records[0]["other"], records[0]["score"]) == (4, pytest.approx(1))
+    least = float(np.sort(whole.ravel())[-3])
+    pairs = bertcli(*source, "--top-k", "5", "--min-score", str(least), "--format", "jsonl").records
+    assert {(pair["row"], pair["other"]) for pair in pairs} == {*zip(*np.nonzero(whole >= least), strict=True)}
+    target = tmp_path / "pairs.csv"
+    assert bertcli(*source, "--top-k", "1", "-o", target).status == 0
+    assert target.read_text(encoding="utf-8").startswith("row,other,score,text,other_text\n0,4,")
+
+
+def test_commands_similarity_refuses_pairs_that_are_no_rows(model: Path, tmp_path: Path) -> None:
+    command = ["similarity", "-m", str(model), *TEXTS]
+    wrong_usage(*command, "--min-score", "0.5", why="give --top-k, too")
+    wrong_usage(*command, "--top-k", "2", "--chunk", "8", why="whole texts are compared")
+    wrong_usage(*command, "--top-k", "2", "-o", tmp_path / "c.npy", why="a pair is a row")
+
+
+def test_commands_similarity_says_what_many_cosines_take(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertcli.cli.similarity.MANY", 3)
+    done = bertcli("similarity", "-m", model, *TEXTS)
+    assert "Note: 3 × 3 cosines take 36 bytes; --top-k gives those of the nearest texts alone." in done.err
+    file = tmp_path / "in.txt"
+    file.write_text("tea\nmilk\nwater\nsand\n", encoding="utf-8")
+    assert "Note: 4 × 4 cosines take 64 bytes" in bertcli("similarity", "-m", model, "-i", file).err
+    assert "cosines take" not in bertcli("similarity", "-m", model, *TEXTS, "--top-k", "1").err
+
+
 # ------------------------------------------------------------------------------------------- notes, warnings, no texts
 
 

@@ -89,6 +89,7 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--tokens": (("-m", "MASKS", "hot tea", "--sparse", "--format", "json"), ()),
         "--chunk": (("-m", "VECTORS", LONG), ("12",)),
     },
+    "similarity": {"--min-score": ((*BASES["similarity"], "--top-k", "2"), ("0.999",))},
     "search": {
         "--lines": ("1",),
         "--files-with-matches": (),

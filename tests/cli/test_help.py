@@ -213,6 +213,9 @@ def test_help_answers_an_option_of_other_tools() -> None:
     [
         (("encode", "a", "--col", "body"), "there is no option --col. Did you mean --column?"),
         (("search", "a", "-k", "3"), "Did you mean --top-k?"),
+        (("search", "a", "--queries", "f"), "Did you mean --query-file?"),
+        (("search", "a", "--vectors", "v.npy"), "stored vectors are given as texts are: -i vectors.npy"),
+        (("evaluate", "a.csv", "--versus", "m"), "two models are compared where -m is given twice"),
         (("search", "a", "--context=2"), "Did you mean --lines?"),
         (("search", "a", "-r", "notes"), "give -i a folder, or a quoted pattern"),
         (("search", "-q", "a"), "the query is the first argument"),

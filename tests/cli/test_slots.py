@@ -13,7 +13,7 @@ MOST = {
     "rank": 16,
     "keywords": 18,
     "search": 19,
-    "similarity": 13,
+    "similarity": 15,
     "neighbors": 5,
     "info": 2,
     "params": 15,

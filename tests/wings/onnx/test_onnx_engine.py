@@ -110,9 +110,11 @@ def test_onnx_engine_cuts_long_texts_into_windows(tmp_path: Path, name: str) -> 
     for lengths in ((84, 3), (300,), (65, 64, 257, 1)):
         ids = generator.integers(5, numpy.config.vocab_size, (len(lengths), max(lengths)))
         mask = (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype(int)
-        np.testing.assert_allclose(onnx.forward(ids, None, mask), numpy.forward(ids, None, mask), atol=1e-5)
-        mask[:, 1::3] = 0
-        np.testing.assert_allclose(onnx.forward(ids, None, mask), numpy.forward(ids, None, mask), atol=1e-5)
+        for _ in range(2):
+            states = numpy.forward(ids, None, mask)
+            # Random states of long texts reach 3: their rounding is a share of the largest number.
+            np.testing.assert_allclose(onnx.forward(ids, None, mask), states, atol=1e-5 * np.abs(states).max())
+            mask[:, 1::3] = 0
 
 
 def test_onnx_engine_leaves_out_masked_tokens(made: Made) -> None:
