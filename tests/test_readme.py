@@ -114,7 +114,11 @@ def test_the_guide_names_each_extra_that_a_message_does() -> None:
 
 
 @pytest.mark.parametrize("code", CODE)
-def test_python_in_a_page_runs_and_prints_what_its_comments_show(code: str) -> None:
+def test_python_in_a_page_runs_and_prints_what_its_comments_show(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
     with contextlib.redirect_stdout(io.StringIO()) as written:
         exec(compile(code, "page", "exec"), {})
     shown = " ".join(re.findall("^# (.*)$", code, re.MULTILINE)).split()
