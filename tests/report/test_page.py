@@ -165,3 +165,10 @@ def test_no_legend_speaks_of_darkness() -> None:
     assert len(legends) > 6
     for legend in legends:
         assert not re.search("darker|darkest|lighter|white ", legend.read_text(encoding="utf-8")), legend
+
+
+def test_cells_whose_labels_a_phone_does_not_show_are_upright_there_only_if_words_need_it(tmp_path: Path) -> None:
+    file = tmp_path / "lens.html"
+    assert command("lens", "She poured a cup of hot [MASK].", "--all", "-o", file).status == 0
+    (classes,) = re.findall(r'<table class="(heat[^"]*)"', file.read_text(encoding="utf-8"))
+    assert "upright-600" not in classes
