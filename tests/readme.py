@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 GUIDE = sorted((ROOT / "bertcli").glob("**/guide/*.md"))
 # Pages whose blocks run in one folder, each on what those before it have made.
-ONE_JOB = ("redact.md",)
+ONE_JOB = ("README.md", "redact.md")
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -61,18 +61,25 @@ def run(command: str, folder: Path, stdin: str = "") -> str:
     return done.stdout
 
 
-def rewritten(text: str) -> str:
+def rewritten(page: Path) -> str:
     """A page with every example's output as it is now."""
 
-    def again(match: re.Match[str]) -> str:
-        with tempfile.TemporaryDirectory() as folder:
-            (examples,) = blocks(match.group(0))
-            shown = [f"$ {one.command}\n{run(one.command, Path(folder))}" for one in examples]
+    def again(match: re.Match[str], folder: Path) -> str:
+        (examples,) = blocks(match.group(0))
+        shown = [f"$ {one.command}\n{run(one.command, folder)}" for one in examples]
         return "```console\n" + "".join(re.sub(r"[ \t]+$", "", one, flags=re.MULTILINE) for one in shown) + "```"
 
-    return BLOCK.sub(again, text)
+    def alone(match: re.Match[str]) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            return again(match, Path(folder))
+
+    text = page.read_text(encoding="utf-8")
+    if page.name not in ONE_JOB:
+        return BLOCK.sub(alone, text)
+    with tempfile.TemporaryDirectory() as folder:
+        return BLOCK.sub(lambda match: again(match, Path(folder)), text)
 
 
 if __name__ == "__main__":
     for file in [Path(name) for name in sys.argv[1:]] or [README, *GUIDE]:
-        file.write_text(rewritten(file.read_text(encoding="utf-8")), encoding="utf-8")
+        file.write_text(rewritten(file), encoding="utf-8")

@@ -15,6 +15,8 @@ from helpers.known_taggers import guide_tagger
 from helpers.terminal import bertcli
 from readme import GUIDE, README, ROOT, Example, examples_of, run
 
+from bertcli import __version__
+
 PAGES = [README, *GUIDE]
 BLOCKS = [
     pytest.param(block, id=f"{page.stem}: {block[0].command[:60]}") for page in PAGES for block in examples_of(page)
@@ -59,8 +61,9 @@ def printed_by(command: str, folder: Path) -> str:
 
 @cache
 def is_possible(command: str) -> bool:
-    """False for what this machine does not have, or does not allow: strace, a namespace without network."""
+    """False for what this machine does not have, or does not allow: DuckDB, strace, a namespace without network."""
     needed = {
+        "duckdb": "duckdb --version",
         "strace": "strace -o /dev/null true",
         "wc -l < calls": "strace -o /dev/null true",
         "unshare": "unshare -rn true",
@@ -97,6 +100,15 @@ CODE = [
 
 def test_the_readme_is_read_in_one_go() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 180
+
+
+def test_every_picture_is_shown_and_of_this_version() -> None:
+    image = pytest.importorskip("PIL.Image")
+    pictures = sorted((ROOT / ".github" / "images").iterdir())
+    shown = re.findall(r'<img src="([^"]+)"', README.read_text("utf-8"))
+    assert sorted(ROOT / name for name in shown) == pictures
+    for picture in pictures:
+        assert image.open(picture).text["Software"] == f"bertcli {__version__}", "python tests/pictures.py"
 
 
 @pytest.mark.parametrize("page", GUIDE, ids=lambda page: str(page.name))
