@@ -33,6 +33,14 @@ def damaged() -> BertcliError:
     )
 
 
+def check_finite(values: Any) -> None:
+    """Check an array of results. Errors: BertcliError for NaN or infinite numbers, which sound weights never give."""
+    import numpy as np  # late: errors are imported before the number of threads is chosen
+
+    if not np.isfinite(values).all():
+        raise damaged()
+
+
 class _Short(reprlib.Repr):
     """A value's Python repr, shortened."""
 

@@ -22,7 +22,7 @@ from bertcli.kinds.read import lines_of_kinds
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import parse_config
 from bertcli.network.module import parameters
-from bertcli.tasks.compute.encode import Plan
+from bertcli.tasks.compute.encode import EncodeSteps
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.running.task import length_limit
 from bertcli.weights.lora import open_adapter
@@ -116,14 +116,14 @@ def _text(model: LoadedModel, problems: list[str]) -> dict[str, Any]:
         lower_case = model.layout is not None and model.layout.transformer_settings.lower_case
         settings = {"prompts": dict(kind.prompts), "prompt": kind.prompt, "do_lower_case": lower_case}
         record |= {key: value for key, value in settings.items() if value}
-        # A folder with modules that is made for another task than `encode` is whole without a plan for it.
+        # A folder with modules that is made for another task than `encode` is whole without the steps of it.
         made_for_another = kind.own_pooling == "auto" and kind.refusal_of_one_vector() is not None
         if record["modules"] and made_for_another:
             return record
-        plan = Plan.make(model, EncodeOptions(pooling=kind.own_pooling))
-        if plan.pooling:
-            record |= {"pooling": list(plan.pooling), "pooling_from": plan.reason.partition(", ")[2]}
-        record |= {"normalize": plan.normalize, "width": plan.width}
+        steps = EncodeSteps.make(model, EncodeOptions(pooling=kind.own_pooling))
+        if steps.pooling:
+            record |= {"pooling": list(steps.pooling), "pooling_from": steps.reason.partition(", ")[2]}
+        record |= {"normalize": steps.normalize, "width": steps.width}
     except BertcliError as error:
         problems.append(str(error))
     return record

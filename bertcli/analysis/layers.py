@@ -10,6 +10,8 @@ from typing import NamedTuple
 from bertcli.errors import BertcliError
 from bertcli.models.config import Config
 
+# Stands for the number of every layer in a path: `encoder.layers.*.attention`.
+EVERY_LAYER = "*"
 LAYER_AND_HEAD = re.compile(r"(-?\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 
 

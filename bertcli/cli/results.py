@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from bertcli.files.write.rewritten import FolderForm, RewrittenForm
     from bertcli.files.write.vector_writer import VectorForm
     from bertcli.report.tables import Record, Table
-    from bertcli.tasks.running.task import Progress, Task, WindowResult
+    from bertcli.tasks.running.task import GroupResult, Progress, Task
 
-B = TypeVar("B", bound="WindowResult")
+B = TypeVar("B", bound="GroupResult")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

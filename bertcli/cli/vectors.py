@@ -57,13 +57,13 @@ def vector_form(request: Request, task: "PreparedTask[Any]", output: VectorOutpu
     """The form in which a file of arrays stores the vectors of a task."""
     from bertcli.files.read.vector_reader import MODEL, SETTINGS
     from bertcli.files.write.vector_writer import VectorForm
-    from bertcli.weights.digest import signature
+    from bertcli.weights.digest import fingerprint
 
     options: Any = request.options
     if output.dtype == "int8" and output.ending in SINGLE:
         logger.info("a .npy file holds one array, so the int8 scales are left out; cosines do not need them.")
     notes = {
-        MODEL: signature(task.model.name, task.model.files_read),
+        MODEL: fingerprint(task.model.name, task.model.files_read),
         SETTINGS: json.dumps({**task.settings, "dtype": output.dtype, "chunk": options.chunk}),
     }
     return VectorForm(

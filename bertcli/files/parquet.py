@@ -18,7 +18,7 @@ import numpy as np
 from bertcli.errors import BertcliError, first_line, quoted
 from bertcli.files.read.line_reader import LONGEST_LINE, check_readable
 from bertcli.files.read.rows import OWN_PAIR, InputFile, RowColumns, unusable
-from bertcli.files.read.vector_reader import NOTES, TYPES, WHOLE, AnyNumbers, StoredVectors, no_vectors
+from bertcli.files.read.vector_reader import NOTES, READABLE_DTYPES, WHOLE, AnyNumbers, StoredVectors, no_vectors
 from bertcli.files.texts import Text
 from bertcli.files.write.resumable_output import LENGTHS, LINES, ResumableOutput
 from bertcli.folder.files import open_regular
@@ -219,7 +219,7 @@ def write_replaced(
 def open_vectors(path: Path) -> StoredVectors:
     """Open the columns of whole numbers, and of lists that all have one length; a null list counts as zeros."""
     arrow, _ = pyarrow(str(path))
-    types = {getattr(arrow, dtype.name)(): dtype for dtype in (*TYPES, WHOLE)}
+    types = {getattr(arrow, dtype.name)(): dtype for dtype in (*READABLE_DTYPES, WHOLE)}
 
     @contextmanager
     def opened() -> Iterator[ParquetTable]:
@@ -235,7 +235,7 @@ def open_vectors(path: Path) -> StoredVectors:
             listed = hasattr(arrow_type, "value_field")
             dtype = types.get(arrow_type.value_type if listed else arrow_type)
             if dtype is None:
-                allowed = ", ".join(map(str, TYPES))
+                allowed = ", ".join(map(str, READABLE_DTYPES))
                 raise no_vectors(path, f"holds a column {quoted(name)} of {arrow_type}, not lists of {allowed}")
             width = _width(table, name) if listed else 0
             for batch in table.batches(count, [name]):

@@ -11,7 +11,7 @@ from bertcli.errors import check_choice
 from bertcli.folder.prompts import NAMES_OF_ROLE, Role
 from bertcli.kinds.candidate_labels import CandidateOptions, CandidateScorer
 from bertcli.kinds.entities import EntityFinder, FinderOptions
-from bertcli.kinds.late_interaction import Role as TokenRole
+from bertcli.kinds.late_interaction import RoleSettings
 from bertcli.kinds.max_sim import MaxSim
 from bertcli.kinds.opened import Opened
 from bertcli.kinds.pair_scores import PairScores
@@ -35,7 +35,7 @@ class Steps(NamedTuple):
     dense: tuple[Dense, ...]
     normalize: bool
     reason: str
-    role: TokenRole | None = None
+    role: RoleSettings | None = None
 
 
 class ScoredTokens(NamedTuple):

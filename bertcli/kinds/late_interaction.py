@@ -6,7 +6,7 @@ The kinds that give such vectors make it; scored_tokens.py and tasks/parts/late.
 from typing import NamedTuple
 
 
-class Role(NamedTuple):
+class RoleSettings(NamedTuple):
     """Settings for queries, or for documents.
 
     prompt     put before the text
@@ -33,8 +33,8 @@ class LateInteraction(NamedTuple):
     `is_stated`: false if no file has these settings; they are then ColBERT's. `note`: what a ranking says of them.
     """
 
-    query: Role
-    document: Role
+    query: RoleSettings
+    document: RoleSettings
     mean: bool = False
     is_stated: bool = True
     note: str = ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from bertcli.errors import BertcliError, quoted
-from bertcli.kinds.late_interaction import Role
+from bertcli.kinds.late_interaction import RoleSettings
 from bertcli.kinds.opened import Opened
 from bertcli.models.registry import family
 from bertcli.tokens import Tokens
@@ -22,7 +22,7 @@ class RoleTokens:
     """The tokens of texts in a role. Errors: BertcliError for an expansion that bertcli does not do."""
 
     model: Opened
-    role: Role
+    role: RoleSettings
 
     def scored(self, filled: Tokens) -> list[int]:
         """List the positions of an expanded text's tokens that are scored."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.engine.packing import Packed
-from bertcli.errors import damaged
+from bertcli.errors import check_finite
 from bertcli.kinds.relevance import RelevanceScore
 from bertcli.network.heads import Network
 from bertcli.ranking import best_first
@@ -97,12 +97,6 @@ def _sums(counts: NDArray[np.int32], numbers: NDArray[np.float64]) -> NDArray[np
     return sums
 
 
-def require_finite(values: Array) -> None:
-    """Raise BertcliError for NaN or infinite numbers, which sound weights never give."""
-    if not np.isfinite(values).all():
-        raise damaged()
-
-
 class SparseWeights:
     """What computes sparse vectors of hidden states. head: the prediction head that it needs; None for none."""
 
@@ -155,10 +149,10 @@ class SpladeWeights(SparseWeights):
             logits = network.predict("mlm", hidden[first : first + step], packed)
             if self.strategy == "max":  # the logarithms keep the order: one a text is enough
                 highest = logits.max(axis=0)
-                require_finite(highest)
+                check_finite(highest)
                 weights = np.maximum(weights, self._activated(highest).astype(np.float64))
             else:
-                require_finite(logits.max(axis=0))
+                check_finite(logits.max(axis=0))
                 weights = weights + self._activated(logits).sum(axis=0, dtype=np.float64)
         return np.asarray(weights, np.float32).reshape(-1)
 

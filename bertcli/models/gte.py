@@ -8,7 +8,7 @@ from bertcli.models.config import choice, count, sized
 from bertcli.models.nomic_bert import Embeddings, Encoder
 from bertcli.models.registry import Family
 from bertcli.models.roberta import LM_HEAD, MaskedLM
-from bertcli.models.rope import GLOBAL, TYPES, RotaryConfig
+from bertcli.models.rope import GLOBAL, ROPE_TYPES, RotaryConfig
 from bertcli.network.heads import Classifier, Network, Pooler, TokenClassifier
 from bertcli.network.module import part
 
@@ -38,7 +38,7 @@ class GteConfig(RotaryConfig):
     model_type: str = "gte"
 
     title: ClassVar[str] = "GTE"
-    rope_types: ClassVar = {**TYPES, "ntk": ("factor",)}  # GTE's own: θ is larger, and the rates are lower
+    rope_types: ClassVar = {**ROPE_TYPES, "ntk": ("factor",)}  # GTE's own: θ is larger, and the rates are lower
     theta_keys: ClassVar = {GLOBAL: ("rope_theta", 160000.0)}
 
     @property

@@ -15,7 +15,7 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.models.config import Config, check_fields, count, texts
 
 # The rope types that run, and the keys that each needs.
-TYPES: Mapping[str, tuple[str, ...]] = {"default": (), "linear": ("factor",), "yarn": ()}
+ROPE_TYPES: Mapping[str, tuple[str, ...]] = {"default": (), "linear": ("factor",), "yarn": ()}
 # Types of layers, as layer_types and rope_parameters call them: attention to all tokens, or in a sliding window.
 GLOBAL, LOCAL = "full_attention", "sliding_attention"
 
@@ -33,7 +33,7 @@ class RotaryConfig(Config):
     rope_parameters: Mapping[str, Rope] = field(default_factory=dict)
 
     absolute: ClassVar[bool] = False
-    rope_types: ClassVar[Mapping[str, tuple[str, ...]]] = TYPES
+    rope_types: ClassVar[Mapping[str, tuple[str, ...]]] = ROPE_TYPES
     theta_keys: ClassVar[Mapping[str, tuple[str, float]]] = {GLOBAL: ("rope_theta", 10000.0)}
     scaled: ClassVar[tuple[str, ...]] = (GLOBAL, LOCAL)
     window_left: ClassVar[Any] = None

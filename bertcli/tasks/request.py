@@ -68,9 +68,9 @@ def _count(task: "Task[Any]", texts: Texts, cost: Cost) -> None:
     from bertcli.tasks.running.batches import BATCH_TOKENS
 
     first = 0
-    for group in texts.grouped(BATCH_TOKENS, task.batches_per_window):
+    for group in texts.grouped(BATCH_TOKENS, task.batches_per_group):
         check_wanted()
-        cost.add(task, task.window(group, first).items)
+        cost.add(task, task.tokenize_group(group, first).items)
         first += len(group)
 
 

@@ -1,6 +1,6 @@
 """Load a network from a folder: read the files of tensors, map their names to parameters, apply adapters.
 
-digest         digest weights: in memory to a key, in files to a signature
+digest         digest weights: in memory to a key, in files to a fingerprint
 loading        the way in: which parameter has which tensor
 lora           LoRA adapters of peft: replace W by W + s · B A, and some tensors by the adapter's
 network_files  the files of a network as they are stored

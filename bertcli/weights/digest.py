@@ -1,4 +1,4 @@
-"""Digest weights: in memory to a key (of a cached graph, of a classifier's model), in files to a model's signature."""
+"""Digest weights: in memory to a key (of a cached graph, of a classifier's model), in files to a fingerprint."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from bertcli.engine.threads import thread_count
 from bertcli.folder.files import TENSOR_ENDINGS
 from bertcli.tracing.dispatch import Array
 
-BLOCKS, BLOCK = 64, 1 << 14  # of a file of weights, so many blocks of so many bytes are part of a signature
+BLOCKS, BLOCK = 64, 1 << 14  # of a file of weights, so many blocks of so many bytes are part of a fingerprint
 
 
 def key_of(parameters: Mapping[str, Array], *settings: object) -> str:
@@ -28,7 +28,7 @@ def key_of(parameters: Mapping[str, Array], *settings: object) -> str:
     return whole.hexdigest()
 
 
-def signature(name: str, files: Iterable[Path]) -> str:
+def fingerprint(name: str, files: Iterable[Path]) -> str:
     """A model's name, and a digest of its weights: the size of each file and BLOCKS evenly spread parts of it.
 
     files: those that were read to open the model, in an order that is always the same.

@@ -26,7 +26,7 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.folder.files import Folder
 from bertcli.folder.model_files import SMALL_FILES, VOCABULARY
-from bertcli.weights.digest import signature
+from bertcli.weights.digest import fingerprint
 
 opened: list[Path] | None = None
 
@@ -179,11 +179,11 @@ def test_a_signature_covers_every_file_of_weights(kind: str, tmp_path: Path) -> 
     files = [file for file in model.files_read if file.suffix not in (".json", ".txt")]
     assert len(files) >= {"shards": 3, "sentence": 2, "bge-m3": 3, "adapter": 2}.get(kind, 1)
     for file in files:
-        before, data = signature("m", files), file.read_bytes()
+        before, data = fingerprint("m", files), file.read_bytes()
         changed(file)
-        assert signature("m", files) != before, file
+        assert fingerprint("m", files) != before, file
         file.write_bytes(data)
-        assert signature("m", files) == before
+        assert fingerprint("m", files) == before
 
 
 def test_endings_of_weights_stand_in_one_list() -> None:

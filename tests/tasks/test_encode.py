@@ -88,12 +88,12 @@ def test_encode_zero_vectors_stay_zero(made: Made) -> None:
 def test_encode_defaults_are_the_checkpoints(made: Made) -> None:
     sentence = Sentence(pooling=("cls", "mean"), normalize=True, dense=(Dense(10),), max_seq_length=5)
     model = bertcli.load(made(sentence=sentence))
-    own = plan_dense(model, EncodeOptions()).plan
+    own = plan_dense(model, EncodeOptions()).steps
     assert (own.pooling, own.width, own.normalize) == (("cls", "mean"), 10, True)
     (block,) = model.encode_blocks(TEXTS)
     assert [len(item.tokens.ids) for item in block.items] == [5, 2, 3, 5]
     np.testing.assert_allclose(np.linalg.norm(np.asarray(block.vectors), axis=1), 1, rtol=0, atol=1e-6)
-    assert not plan_dense(model, EncodeOptions(normalize=False)).plan.normalize
+    assert not plan_dense(model, EncodeOptions(normalize=False)).steps.normalize
 
 
 @pytest.mark.parametrize("choice", [{"pooling": "mean"}, {"layer": (0, 1)}])

@@ -57,7 +57,7 @@ def test_gliner_has_the_parameters_of_its_library(case: str, models: dict[str, M
 @pytest.mark.parametrize("case", CASES)
 def test_gliner_scores_every_span_as_its_library(case: str, models: dict[str, Model]) -> None:
     task: Any = compute(SPEC).plan(models[case], TagOptions(labels=LABELS))
-    items = task.window([Text(text) for text in TEXTS], 0).items
+    items = task.tokenize_group([Text(text) for text in TEXTS], 0).items
     windows = [window for item in items for window in task.windows(item)]
     together = task.logits(windows)
     for window, logits, recorded in zip(windows, together, RECORDED[case]["texts"], strict=True):
@@ -202,7 +202,7 @@ def test_gliner_reads_words_beyond_the_positions_of_a_model_that_has_none(tmp_pa
     """DeBERTa-v3 looks at distances alone: 64 positions in its configuration are no limit, as in the library."""
     model = bertcli.load(write_gliner(tmp_path / "gliner"))
     task: Any = compute(SPEC).plan(model, TagOptions(labels=LABELS))
-    (item,) = task.window([Text(" ".join(TEXTS[:1] * 8))], 0).items
+    (item,) = task.tokenize_group([Text(" ".join(TEXTS[:1] * 8))], 0).items
     (window,) = task.windows(item)
     assert len(window.ids) > 2 * model.config.max_tokens
     assert np.isfinite(task.logits([window])[0]).all()
@@ -258,7 +258,7 @@ def test_gliner_windows(
 def test_gliner_of_limited_length_reads_windows_of_its_tokens(tmp_path: Path) -> None:
     model = bertcli.load(write_gliner(tmp_path / "bert", "bert", model_max_length=26))
     task: Any = compute(SPEC).plan(model, TagOptions(labels=LABELS))
-    (item,) = task.window([Text(TEXTS[0])], 0).items
+    (item,) = task.tokenize_group([Text(TEXTS[0])], 0).items
     windows = task.windows(item)
     assert len(windows) > 1
     assert max(len(one.ids) for one in windows) <= 26
@@ -266,7 +266,7 @@ def test_gliner_of_limited_length_reads_windows_of_its_tokens(tmp_path: Path) ->
     spans = sum(len(one.words) for one in windows) * task.finder.settings.max_width
     # A score for each span and label counts as a sixteenth of a token.
     assert task.cost(item) == sum(len(one.ids) for one in windows) + spans * len(task.labels) // 16
-    (word,) = task.window([Text("Berlin" * 9)], 0).items
+    (word,) = task.tokenize_group([Text("Berlin" * 9)], 0).items
     assert [len(one.ids) for one in task.windows(word)] == [26]
     (record,) = model.tag("Berlin" * 9, labels=LABELS, threshold=0.0, multi_label=True)
     assert record["truncated"] is True
@@ -562,7 +562,7 @@ def test_a_long_text_is_given_up_between_its_windows(tmp_path: Path, made: Made)
         found = spec(name)
         assert found is not None
         task = compute(found).plan(model, found.options(**options))
-        window = task.window([text], 0)
+        window = task.tokenize_group([text], 0)
         passes: list[int] = []
         reset = between_batches.set(partial(passes.append, 1))
         try:

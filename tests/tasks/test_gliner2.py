@@ -143,19 +143,19 @@ def test_gliner2_reads_a_long_text_in_windows_as_parts_of_their_own(models: dict
     model, options = models["bert"], TagOptions(labels=LABELS, max_length=64, stride=0)
     task: Any = compute(SPEC).plan(model, options)
     for text in (LONG, "Hot tea! " * 40):
-        (item,) = task.window([Text(text)], 0).items
+        (item,) = task.tokenize_group([Text(text)], 0).items
         windows = task.windows(item)
         assert len(windows) > 2
         words = task.finder.words(text, item.tokens)
         for window, logits in zip(windows[:-1], task.logits(windows), strict=False):
             assert len(window.ids) <= 64
             first, last = words[window.first], words[window.first + window.own - 1]
-            (part,) = task.window([Text(text[first[0] : last[1]])], 0).items
+            (part,) = task.tokenize_group([Text(text[first[0] : last[1]])], 0).items
             (alone,) = task.windows(part)
             assert alone.ids == window.ids
             np.testing.assert_allclose(task.logits([alone])[0], logits, rtol=0, atol=5e-6 * np.abs(logits).max())
     # Without an overlap no entity reaches into the next window.
-    (item,) = task.window([Text(LONG)], 0).items
+    (item,) = task.tokenize_group([Text(LONG)], 0).items
     words = task.finder.words(LONG, item.tokens)
     ends = [words[window.first + window.own - 1][1] for window in task.windows(item)]
     (record,) = model.tag(LONG, labels=LABELS, threshold=0, nested=True, max_length=64, stride=0)

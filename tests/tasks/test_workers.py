@@ -40,7 +40,7 @@ from bertcli.tasks.fill_mask import FillMaskOptions
 from bertcli.tasks.options import ReadOptions
 from bertcli.tasks.running import run as running
 from bertcli.tasks.running import workers
-from bertcli.tasks.running.task import Group, Record, Records, RecordTask, Window
+from bertcli.tasks.running.task import Group, Record, Records, RecordTask, TokenizedGroup
 from bertcli.tasks.score import ScoreOptions
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
@@ -293,13 +293,13 @@ def test_workers_error_closes_the_file_of_the_texts(
 class Noting(RecordTask):
     """Gives the text of each window; notes what happens, and waits in a window for what is to happen meanwhile."""
 
-    batches_per_window = 1
+    batches_per_group = 1
     events: list[str]
     meanwhile: "Callable[[Noting, int], object]"
 
-    def window(self, group: Sequence[Text], first: int) -> Window:
+    def tokenize_group(self, group: Sequence[Text], first: int) -> TokenizedGroup:
         self.events.append(f"tokenize {first}")
-        return super().window(group, first)
+        return super().tokenize_group(group, first)
 
     def records(self, items: list[Item]) -> list[Record]:
         first = items[0].index

@@ -39,7 +39,7 @@ def params(
     A row is a module at most `depth` levels below the whole; with `style="keras"` it is a layer of the Keras summary.
     `collapse` merges rows that differ only in the layer's number. `seq_len` (default: all positions of the model) and
     `batch_size` (default: any) are shown in the output shapes; with both, `memory` is that of such a pass in this dtype
-    ("float32", "float16", "bfloat16"). Raises BertcliError for a size that is not possible.
+    ("float32", "float16", "bfloat16"). Errors: BertcliError for a size that is not possible.
     """
     expect_model(model)
     check_choice("dtype", dtype, Dtype)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
+from bertcli.analysis.layers import EVERY_LAYER
 from bertcli.analysis.params.flow import Shape, flow_of, is_within, nearest
 from bertcli.analysis.params.formula import expanded, factored, sum_of, with_numbers
 from bertcli.loaded_model import LoadedModel
@@ -18,9 +19,6 @@ from bertcli.network.heads import TITLES
 from bertcli.network.module import Parameter, parameters, walk
 from bertcli.report.documents import ByName
 from bertcli.tracing.dispatch import Module
-
-# Stands for a layer's number in a path: `encoder.layers.*.attention`.
-EVERY = "*"
 
 
 class Count(NamedTuple):
@@ -128,7 +126,7 @@ def rows(
     summary_rows = []
     for name, group in groups.items():
         plan = group[0]  # the others differ only in the number of their layer
-        is_collapsed = EVERY in name
+        is_collapsed = EVERY_LAYER in name
         subtrees = [member.holds for member in group if member.holds is not None]
         counted = [entry for subtree in subtrees for entry in entries_of.get(subtree, ())]
         with_inner = [entry for subtree in subtrees for entry in _entries_within(subtree, entries_of)]
@@ -203,7 +201,7 @@ def _tied_to(plan: RowPlan, counted: Sequence[CountedParameter], row_of_subtree:
 
 def every_layer(name: str) -> str:
     """A path or name with the layer's number replaced: `encoder.layers.*.attention`."""
-    return re.sub(r"(?<=[.-])\d+(?=[.-]|$)", EVERY, name)
+    return re.sub(r"(?<=[.-])\d+(?=[.-]|$)", EVERY_LAYER, name)
 
 
 def _in_text(shape: "Shape", inputs: Mapping[str, int | None]) -> str:
@@ -229,9 +227,9 @@ def _products(members: Iterable[Parameter], subtree: str, sizes: Mapping[str, in
             if word.isdigit():
                 count = next(counts)
                 # A number in the row's own path stays, unless it stands for all layers.
-                if level >= len(outer) or outer[level] == EVERY:
+                if level >= len(outer) or outer[level] == EVERY_LAYER:
                     merged.append(count)
-                    word = EVERY
+                    word = EVERY_LAYER
             words.append(word)
         path = ".".join(words)
         groups[path].append(parameter)

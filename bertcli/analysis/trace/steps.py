@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bertcli.analysis.layers import EVERY_LAYER
 from bertcli.report.documents import ByName, Document, Documented
 from bertcli.report.tables import cell
 from bertcli.report.terminal import BESIDE, Column
@@ -227,8 +228,6 @@ def multiplied(signature: Signature, operand: int, axes: Axes) -> Axes:
 # ------------------------------------------------------------------------------------------------ layers shown once
 
 LAYER_PATH = re.compile(r"(.*\blayers)\.(\d+)\.(.*)")
-# Stands for a layer's number in a path.
-EVERY = "*"
 
 
 class Folded(NamedTuple):
@@ -267,7 +266,7 @@ def _layer(path: str) -> str:
 
 
 def _without_layer(step: Step) -> Step:
-    path = LAYER_PATH.sub(rf"\1.{EVERY}.\3", step.path)
+    path = LAYER_PATH.sub(rf"\1.{EVERY_LAYER}.\3", step.path)
     return replace(step, index=0, path=path, parameters=(), sources=(), seconds=None, stats=None)
 
 
@@ -284,7 +283,7 @@ def _joined(layers: list[tuple[Step, ...]], all_alike: bool) -> Folded:
         times = [step.seconds for step in of_layers if step.seconds is not None]
         seconds = sum(times) / len(times) if times else None
         steps.append(replace(_without_layer(of_layers[0]), seconds=seconds, stats=_stats(of_layers)))
-    return Folded(f"{path.rpartition('.')[0]}.{EVERY}", len(layers), tuple(steps), name)
+    return Folded(f"{path.rpartition('.')[0]}.{EVERY_LAYER}", len(layers), tuple(steps), name)
 
 
 def _layer_number(path: str) -> int:

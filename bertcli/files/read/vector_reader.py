@@ -23,7 +23,7 @@ MODEL, SETTINGS = NOTES = ("model", "settings")  # the keys of a file's notes on
 ORIGIN = ("index", "chunk", "start", "end")  # of a chunk: its text, its number, its characters
 SCALES = ("scales", "scale")  # of int8 rows, in arrays and in a table
 ENDS = "offsets"  # an array stored with vectors of tokens: where each text ends
-TYPES: list[np.dtype[Any]] = [np.dtype(name) for name in ("float16", "float32", "int8", "uint8")]
+READABLE_DTYPES: list[np.dtype[Any]] = [np.dtype(name) for name in ("float16", "float32", "int8", "uint8")]
 WHOLE = np.dtype(np.int64)  # of ORIGIN
 # Settings that a query's vector needs.
 SETTING_TYPES = {"pooling": str, "layer": list, "normalize": bool, "truncate_dim": int}
@@ -60,7 +60,7 @@ class StoredVectors(NamedTuple):
             if block.ndim != 2:
                 shape = quoted(block.shape[1:])
                 raise no_vectors(self.file, f"holds rows of the shape {shape}, not rows of numbers one after another")
-            _check_type(self.file, block.dtype, TYPES)
+            _check_type(self.file, block.dtype, READABLE_DTYPES)
             yield block
 
     def scaled(self, count: int) -> Iterator[AnyNumbers]:
@@ -107,7 +107,8 @@ def no_vectors(path: Path, what: str) -> BertcliError:
 
 def _check_type(path: Path, dtype: np.dtype[Any], types: Sequence[np.dtype[Any]]) -> None:
     if dtype not in types:
-        raise no_vectors(path, f"holds numbers of the type {quoted(dtype.str)}, not of {', '.join(map(str, TYPES))}")
+        readable = ", ".join(map(str, READABLE_DTYPES))
+        raise no_vectors(path, f"holds numbers of the type {quoted(dtype.str)}, not of {readable}")
 
 
 def _read(path: Path, read: Callable[[], T]) -> T:
@@ -138,7 +139,7 @@ def _blocks(path: Path, read: Callable[[], AnyNumbers], count: int) -> Iterator[
     array = read()
     if not array.ndim:
         raise no_vectors(path, "holds an array (), not rows of numbers one after another")
-    _check_type(path, array.dtype, (*TYPES, WHOLE))
+    _check_type(path, array.dtype, (*READABLE_DTYPES, WHOLE))
     return in_memory(array, count)
 
 

@@ -42,7 +42,7 @@ from bertcli.report.terminal import as_json
 if TYPE_CHECKING:
     from bertcli.files.parquet import VectorColumn
 
-TYPES = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
+WRITTEN_AS = {"float32": "<f4", "float16": "<f2", "int8": "|i1", "binary": "|u1"}
 IDS = "ids"  # the array of texts' ids
 IN_METADATA = (".safetensors",)  # texts, as JSON
 LEVELS = 127  # of int8 on either side of 0: −128 is not used, so −x is stored as the negated bytes of x
@@ -74,7 +74,7 @@ def quantize(vectors: NDArray[np.floating[Any]], dtype: str) -> Quantized:
         largest = np.abs(vectors.astype(np.float64)).max(axis=1, keepdims=True, initial=0)
         steps = vectors * (LEVELS / np.where(largest > 0, largest, 1))
         return Quantized(np.rint(steps).astype(np.int8), (largest[:, 0] / LEVELS).astype(np.float32))
-    raise BertcliError(f"There is no dtype '{dtype}'; choose from {', '.join(TYPES)}.")
+    raise BertcliError(f"There is no dtype '{dtype}'; choose from {', '.join(WRITTEN_AS)}.")
 
 
 def stored_width(width: int, dtype: str) -> int:
@@ -84,7 +84,7 @@ def stored_width(width: int, dtype: str) -> int:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VectorForm:
-    """The form of vectors in a file: width, one of TYPES, one or several a text (see above), format.
+    """The form of vectors in a file: width, one of WRITTEN_AS, one or several a text (see above), format.
 
     notes: NOTES on how they were made. own_ids, kept, keep_going: the columns of a Parquet table depend on whether
     texts have ids, what is kept of their rows, and whether they may fail.
@@ -191,7 +191,7 @@ class VectorForm:
         if self.sparse:
             return {"indices": ("<i4", ()), "data": ("<f4", ())}
         numbers: dict[str, tuple[str, tuple[int, ...]]] = {}
-        numbers["embeddings"] = TYPES[self.dtype], (stored_width(self.width, self.dtype),)
+        numbers["embeddings"] = WRITTEN_AS[self.dtype], (stored_width(self.width, self.dtype),)
         has_room_for_scales = SETTINGS_FILE not in self.names_beside
         if self.dtype == "int8" and has_room_for_scales:
             numbers["scales"] = "<f4", ()

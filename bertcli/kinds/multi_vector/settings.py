@@ -11,7 +11,7 @@ from bertcli.folder.files import Folder, JsonSettings, unusable
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MASK
 from bertcli.folder.transformer import transformer_config
-from bertcli.kinds.late_interaction import LateInteraction, Role
+from bertcli.kinds.late_interaction import LateInteraction, RoleSettings
 from bertcli.kinds.multi_vector.folder_type import METADATA
 from bertcli.kinds.multi_vector.markers import Markers, is_of_stanford, read_markers
 
@@ -41,7 +41,7 @@ def _with_marker(marker: str, prompt: str) -> str:
     return marker + prompt.removeprefix(marker)
 
 
-def _pylate_roles(config: JsonSettings) -> tuple[Role, Role]:
+def _pylate_roles(config: JsonSettings) -> tuple[RoleSettings, RoleSettings]:
     """Make the roles of a PyLate model; settings that it lacks have ColBERT's defaults."""
     skipped = config.words("skiplist_words", [*string.punctuation])
     expansion = None
@@ -53,7 +53,7 @@ def _pylate_roles(config: JsonSettings) -> tuple[Role, Role]:
     return query, document._replace(skipped=tuple(skipped))
 
 
-def _encoder_roles(network: Folder, mask: Folder) -> tuple[Role, Role]:
+def _encoder_roles(network: Folder, mask: Folder) -> tuple[RoleSettings, RoleSettings]:
     """Make the roles of a MultiVectorEncoder; `mask` is the folder of its module MultiVectorMask."""
     settings = transformer_config(network)
     query, document = _roles(settings, settings.get("query_expansion"))
@@ -74,17 +74,17 @@ def _read_stanford(folder: Folder, markers: Markers) -> LateInteraction:
     length = config.positive("query_maxlen") or CANONICAL
     attended = config.flag("attend_to_mask_tokens", False)
     skipped = tuple(string.punctuation) if config.flag("mask_punctuation", True) else ()
-    query = Role(f"{markers.query} ", length, length, None, attended)
-    document = Role(f"{markers.document} ", config.positive("doc_maxlen"), skipped=skipped)
+    query = RoleSettings(f"{markers.query} ", length, length, None, attended)
+    document = RoleSettings(f"{markers.document} ", config.positive("doc_maxlen"), skipped=skipped)
     return LateInteraction(query, document, is_stated=folder.has(METADATA))
 
 
-def _roles(settings: JsonSettings, expansion: Any) -> tuple[Role, Role]:
+def _roles(settings: JsonSettings, expansion: Any) -> tuple[RoleSettings, RoleSettings]:
     """Make the roles of queries and documents from their lengths and the query expansion."""
     length = settings.positive("query_length")
-    document = Role(length=settings.positive("document_length"))
+    document = RoleSettings(length=settings.positive("document_length"))
     if expansion is None:
-        return Role(length=length), document
+        return RoleSettings(length=length), document
     expected = isinstance(expansion, dict) and not expansion.keys() - {"strategy", "attend", "token", "length"}
     if not expected or expansion.get("strategy") not in ("fixed", "min"):
         raise settings.refused("query_expansion")
@@ -95,4 +95,4 @@ def _roles(settings: JsonSettings, expansion: Any) -> tuple[Role, Role]:
     if length is not None and length < filled:
         raise settings.refused("query_length", f", less than the length {filled} of its query_expansion")
     limit = filled if expansion["strategy"] == "fixed" else length
-    return Role("", limit, filled, expansion.text("token") or None, attended), document
+    return RoleSettings("", limit, filled, expansion.text("token") or None, attended), document

@@ -16,16 +16,16 @@ from itertools import pairwise
 import numpy as np
 
 from bertcli.engine.packing import Packed
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, check_finite
 from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
 from bertcli.kinds.kind import Kind, Steps
-from bertcli.kinds.late_interaction import LateInteraction, Role
+from bertcli.kinds.late_interaction import LateInteraction, RoleSettings
 from bertcli.kinds.max_sim import MaxSim
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.relevance import RelevanceScore
 from bertcli.kinds.several_outputs.folder_type import LATE_FILE, SPARSE_FILE, TYPE
-from bertcli.kinds.sparse_vectors import SparseProduct, SparseVector, SparseWeights, SpladeWeights, require_finite
+from bertcli.kinds.sparse_vectors import SparseProduct, SparseVector, SparseWeights, SpladeWeights
 from bertcli.network.after_pooling import Dense, LayerNorm
 from bertcli.network.heads import Network
 from bertcli.tokens import Tokenizer
@@ -34,7 +34,7 @@ from bertcli.weights.tensors import open_file, unwrapped
 
 OF_FLAG_EMBEDDING = "cls, as FlagEmbedding pools models that have such layers beside them"
 # Of queries and documents alike: the first token has the dense vector.
-EVERY_OTHER_TOKEN = Role(left_out=1)
+EVERY_OTHER_TOKEN = RoleSettings(left_out=1)
 LATE = LateInteraction(
     EVERY_OTHER_TOKEN,
     EVERY_OTHER_TOKEN,
@@ -97,7 +97,7 @@ class TokenWeights(SparseWeights):
 
     def of(self, hidden: Array, packed: Packed, network: Network, tokenizer: Tokenizer) -> Iterator[SparseVector]:
         weights = self.layer(hidden)
-        require_finite(weights)
+        check_finite(weights)
         # The mask token, as in FlagEmbedding, may have a weight.
         left_out = [id for id in map(tokenizer.special_id, ("cls", "sep", "pad", "unk")) if id is not None]
         for first, last in pairwise(packed.offsets.tolist()):

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from bertcli.engine.pauses import check_wanted
-from bertcli.errors import BertcliError, quoted, quoted_object
+from bertcli.errors import BertcliError, check_finite, quoted, quoted_object
 from bertcli.files.texts import Item, Text
 from bertcli.kinds.candidate_labels import PLACE, CandidateOptions, CandidateScorer
 from bertcli.kinds.layers import read_pair_activation
@@ -29,7 +29,6 @@ from bertcli.tasks.parts.linear import check_label_head, label_logits_of_each, l
 from bertcli.tasks.parts.scores import SCORE_FUNCTIONS, softmax
 from bertcli.tasks.running.batches import (
     Numbers,
-    check_finite,
     check_needs,
     hidden_states,
     in_micro_batches,
@@ -151,7 +150,7 @@ class _Classify(_Labels):
 class _Alternatives(_Labels):
     """A task that pairs the text with each of `seconds`, and scores the pair for each name."""
 
-    batches_per_window = 1  # a text is a pair to compute with every alternative
+    batches_per_group = 1  # a text is a pair to compute with every alternative
     head: Literal["classifier", "multiple_choice"]
     seconds: tuple[str, ...]
     cut: Literal["text", "longest"]  # of a pair that is too long

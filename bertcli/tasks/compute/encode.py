@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bertcli.engine.packing import Packed
-from bertcli.errors import BertcliError, check_whole, number_of, quoted
+from bertcli.errors import BertcliError, check_finite, check_whole, number_of, quoted
 from bertcli.files.texts import Item, Values, from_values
 from bertcli.kinds.vectors import VectorSteps, pool
 from bertcli.loaded_model import LoadedModel
@@ -17,14 +17,14 @@ from bertcli.models.registry import family
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.parts.prepared import prepare
 from bertcli.tasks.parts.prepared_task import PreparedBlock, PreparedTask
-from bertcli.tasks.running.batches import check_finite, check_head, hidden_states, in_packed_batches
+from bertcli.tasks.running.batches import check_head, hidden_states, in_packed_batches
 from bertcli.tasks.running.run import results
-from bertcli.tasks.running.task import Record, Window
+from bertcli.tasks.running.task import Record, TokenizedGroup
 from bertcli.tracing.dispatch import Array
 from bertcli.weights.loading import UNUSED
 
 if TYPE_CHECKING:
-    from bertcli.kinds.late_interaction import Role
+    from bertcli.kinds.late_interaction import RoleSettings
     from bertcli.network.after_pooling import Dense
     from bertcli.tasks.parts.late import TokenVectors
 
@@ -40,7 +40,7 @@ def encode(model: LoadedModel, texts: Values, options: EncodeOptions) -> Array:
         raise BertcliError("With keep_going a text may have no vector: use encode_blocks.")
     task = plan_dense(model, options)
     vectors = [np.asarray(block.vectors) for block in results(task, from_values(texts, options.pairs))]
-    return np.concatenate([np.empty((0, task.plan.width), np.float32), *vectors])
+    return np.concatenate([np.empty((0, task.steps.width), np.float32), *vectors])
 
 
 def plan(model: LoadedModel, options: EncodeOptions) -> "PreparedTask[Any]":
@@ -55,7 +55,7 @@ def plan(model: LoadedModel, options: EncodeOptions) -> "PreparedTask[Any]":
 def plan_dense(model: LoadedModel, options: EncodeOptions) -> "EncodeTask":
     """Make the task of dense vectors. Errors: as of `plan`."""
     model = model.for_prompt(options.prompt_name)
-    steps, (read_options, prompt, chunking, left_out) = Plan.make(model, options), prepare(model, options)
+    steps, (read_options, prompt, chunking, left_out) = EncodeSteps.make(model, options), prepare(model, options)
     if steps.role is not None and steps.role.length is not None and read_options.max_length is None:
         read_options = replace(read_options, max_length=min(steps.role.length, model.config.max_tokens))
     if chunking and not steps.pooling:
@@ -89,89 +89,89 @@ class Block(PreparedBlock):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EncodeTask(PreparedTask[Block]):
-    """The task of `encode`: runs the model, and pools as `plan` specifies."""
+    """The task of `encode`: runs the model, and pools as `steps` says."""
 
-    plan: "Plan"
+    steps: "EncodeSteps"
 
     @property
     def width(self) -> int:
-        return self.plan.width
+        return self.steps.width
 
     @property
     def summary(self) -> str:
-        length = "; vectors of length 1" if self.plan.normalize and not self.plan.cut_last else ""
-        return f"pooling {self.plan.reason}{length}{self.model.kind.routes.summary}{super().summary}"
+        length = "; vectors of length 1" if self.steps.normalize and not self.steps.cut_last else ""
+        return f"pooling {self.steps.reason}{length}{self.model.kind.routes.summary}{super().summary}"
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {**self.plan.settings, **super().settings}
+        return {**self.steps.settings, **super().settings}
 
     def predictions(self, item: Item) -> int:
         """Count a vector as one prediction; vectors of tokens by their numbers, as several."""
-        return 1 if self.plan.pooling else len(item.tokens.ids) * (1 + self.width // 100)
+        return 1 if self.steps.pooling else len(item.tokens.ids) * (1 + self.width // 100)
 
-    def compute(self, window: Window) -> Block:
+    def compute(self, group: TokenizedGroup) -> Block:
         if self.token_vectors is not None:
-            of_texts = [item.tokens for item in window.items]
+            of_texts = [item.tokens for item in group.items]
             scored, rows = self.token_vectors.of(of_texts, self.read_options.batch_tokens)
-            items = [replace(item, tokens=tokens) for item, tokens in zip(window.items, scored, strict=True)]
-            return Block(window.progress, items, window.failures, rows)
-        rows = in_packed_batches([item.tokens for item in window.items], self.read_options.batch_tokens, self.vectors)
-        if not self.plan.pooling:
-            return Block(window.progress, window.items, window.failures, rows)
-        vectors = np.stack(rows) if rows else np.empty((0, self.plan.width), np.float32)
-        return Block(window.progress, window.items, window.failures, vectors)
+            items = [replace(item, tokens=tokens) for item, tokens in zip(group.items, scored, strict=True)]
+            return Block(group.progress, items, group.failures, rows)
+        rows = in_packed_batches([item.tokens for item in group.items], self.read_options.batch_tokens, self.vectors)
+        if not self.steps.pooling:
+            return Block(group.progress, group.items, group.failures, rows)
+        vectors = np.stack(rows) if rows else np.empty((0, self.steps.width), np.float32)
+        return Block(group.progress, group.items, group.failures, vectors)
 
     @cached_property
     def token_vectors(self) -> "TokenVectors | None":
         """The computation of a late-interaction model's token vectors; None for other models."""
-        if self.plan.role is None:
+        if self.steps.role is None:
             return None
         from bertcli.tasks.parts.late import TokenVectors
 
-        return TokenVectors(self.model, self.plan.role, self.plan.finish)
+        return TokenVectors(self.model, self.steps.role, self.steps.finish)
 
     def vectors(self, packed: Packed) -> Iterable[Array]:
         """Compute the vectors of one micro-batch: [width] per text, or [token, width] if nothing is pooled."""
-        plan, network = self.plan, self.model.network
-        left_out = 0 if "pooler" in plan.pooling else self.left_out  # the pooler always reads the first
-        if plan.only_first_tokens:
+        steps, network = self.steps, self.model.network
+        left_out = 0 if "pooler" in steps.pooling else self.left_out  # the pooler always reads the first
+        if steps.only_first_tokens:
             first = hidden_states(self.model, packed, packed.first + left_out)
-            pooled = [network.predict("pooler", first, packed) if mode == "pooler" else first for mode in plan.pooling]
-        elif plan.pooling == ("lasttoken",) and plan.last_layer_only and (np.diff(packed.offsets) > 0).all():
+            pooled = [network.predict("pooler", first, packed) if mode == "pooler" else first for mode in steps.pooling]
+        elif steps.pooling == ("lasttoken",) and steps.last_layer_only and (np.diff(packed.offsets) > 0).all():
             pooled = [hidden_states(self.model, packed, packed.offsets[1:] - 1)]
         else:
             states = self.states(packed)
-            pooled = [pool(x, packed.offsets, mode, left_out) for x in states for mode in plan.pooling] or states
-        vectors = plan.finish(np.concatenate(pooled, axis=1))
+            pooled = [pool(x, packed.offsets, mode, left_out) for x in states for mode in steps.pooling] or states
+        vectors = steps.finish(np.concatenate(pooled, axis=1))
         check_finite(vectors)
-        return vectors if plan.pooling else np.split(vectors, packed.offsets[1:-1])
+        return vectors if steps.pooling else np.split(vectors, packed.offsets[1:-1])
 
     def states(self, packed: Packed) -> list[Array]:
         """Compute hidden states [token, hidden] of the requested layers; later layers do not run."""
-        if self.plan.last_layer_only:
+        if self.steps.last_layer_only:
             return [hidden_states(self.model, packed)]
         states = {}
         for number, state in enumerate(self.model.network.states(packed)):
-            if number in self.plan.layers:
+            if number in self.steps.layers:
                 check_finite(state)
                 states[number] = state
-            if number == max(self.plan.layers):
+            if number == max(self.steps.layers):
                 break
-        return [states[number] for number in self.plan.layers]
+        return [states[number] for number in self.steps.layers]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(VectorSteps):
+class EncodeSteps(VectorSteps):
     """The steps from hidden states to a vector, and the layers that are pooled; 0 is the embeddings."""
 
     layers: tuple[int, ...]
     reason: str
     last_layer_only: bool
-    role: "Role | None" = None  # of texts in late interaction
+    role: "RoleSettings | None" = None  # of texts in late interaction
 
     @classmethod
-    def make(cls, model: LoadedModel, options: EncodeOptions) -> "Plan":
+    def make(cls, model: LoadedModel, options: EncodeOptions) -> "EncodeSteps":
         """Combine the user's options with the checkpoint's settings; BertcliError if they do not fit together."""
         kind, last = model.kind, model.config.num_hidden_layers
         if options.pooling in (None, "auto"):

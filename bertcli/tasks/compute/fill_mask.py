@@ -56,7 +56,7 @@ def own_masks(model: LoadedModel, item: Item) -> MaskedSentence:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _FillMask(RecordTask):
-    batches_per_window = 16  # more texts of like length to compute together; each leaves only a few predictions
+    batches_per_group = 16  # more texts of like length to compute together; each leaves only a few predictions
     targets: dict[Target, Spelling] | None
     top_k: int
     joint: bool

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from bertcli.errors import BertcliError, check_count, quoted
+from bertcli.errors import BertcliError, check_count, check_finite, quoted
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
-from bertcli.tasks.running.batches import check_finite
 from bertcli.tokens import Tokenizer
 
 

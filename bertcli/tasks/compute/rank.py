@@ -28,7 +28,7 @@ from bertcli.tasks.parts.prepared_task import PreparedTask
 from bertcli.tasks.parts.scores import SCORE_FUNCTIONS
 from bertcli.tasks.rank import SPEC, RankOptions
 from bertcli.tasks.running.batches import check_needs
-from bertcli.tasks.running.task import START, Progress, Record, Records, RecordTask, Window, query_prompt
+from bertcli.tasks.running.task import START, Progress, Record, Records, RecordTask, TokenizedGroup, query_prompt
 from bertcli.tokens.chat import chat_template_of
 
 logger = getLogger("bertcli")
@@ -81,7 +81,7 @@ def with_query(query: str, documents: Texts) -> Texts:
 
 
 class ByQuery(Texts):
-    """Pairs of query and document, in windows that end where a query's documents do, unless all are of one query.
+    """Pairs of query and document, in groups that end where a query's documents do, unless all are of one query.
 
     Errors: BertcliError for a query that comes again after another one, since its ranking would be in two parts.
     """
@@ -132,7 +132,7 @@ class RankTask(RecordTask):
     activation: str
     top_k: int | None  # of each query's documents; None: all
 
-    def order_windows(self, texts: Texts) -> Texts:
+    def order_groups(self, texts: Texts) -> Texts:
         return ByQuery(texts)
 
     def reorder_results(
@@ -221,7 +221,7 @@ class ApartRankTask(RankTask):
     def check(self, item: Item) -> None:
         """Raise BertcliError for a query that cannot be used, too."""
         super().check(item)
-        (query,) = self.queries.window([item.text._replace(pair=None)], item.index).items
+        (query,) = self.queries.tokenize_group([item.text._replace(pair=None)], item.index).items
         if query.tokens.truncated and self.read_options.truncation == "error":
             limit = self.queries.limit
             raise BertcliError(
@@ -232,14 +232,14 @@ class ApartRankTask(RankTask):
     def compared(self, items: list[Item]) -> Iterator[tuple[Any, Any, Item]]:
         """Yield for each document the vectors of its query, its own, and the document."""
         texts = list(dict.fromkeys(item.text.text for item in items))
-        queries = self.queries.window([Text(text) for text in texts], 0)
+        queries = self.queries.tokenize_group([Text(text) for text in texts], 0)
         for text, item in zip(texts, queries.items, strict=True):
             if item.tokens.truncated and self.read_options.truncation == "warn" and text not in self._warned:
                 limit = self.queries.limit
                 logger.warning("the query %s was cut to %d tokens, as many as the model reads.", quoted(text), limit)
                 self._warned.add(text)
         query_of = dict(zip(texts, self.queries.compute(queries).vectors, strict=True))
-        documents = self.documents.compute(Window(items, [], START))
+        documents = self.documents.compute(TokenizedGroup(items, [], START))
         for item, vectors in zip(documents.items, documents.vectors, strict=True):
             yield query_of[item.text.text], vectors, item
 

@@ -35,7 +35,7 @@ def plan(model: LoadedModel, options: ScoreOptions) -> RecordTask:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Score(RecordTask):
-    batches_per_window = 1  # each token of a text makes another sentence to compute
+    batches_per_group = 1  # each token of a text makes another sentence to compute
     target: str | None
     within_word: bool
 

@@ -19,9 +19,9 @@ def tokenize(
     """
     index = cut = lost = 0
     source = from_values(texts)
-    for window in source.grouped(TOGETHER, span=1):
-        encoded = tokenizer.encode([text.text for text in window], [text.pair for text in window], max_length)
-        for text, tokens in zip(window, encoded, strict=True):
+    for group in source.grouped(TOGETHER, span=1):
+        encoded = tokenizer.encode([text.text for text in group], [text.pair for text in group], max_length)
+        for text, tokens in zip(group, encoded, strict=True):
             yield {
                 "index": index,
                 "text": text.text,

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bertcli.engine.packing import Packed, Sentence
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, check_finite
 from bertcli.files.texts import Failure, Item, Text
 from bertcli.kinds.entities import EntityFinder, FinderOptions, LabelledSpan
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.module import parameters
 from bertcli.tasks.parts.redact import Found, Redaction, redaction_of
-from bertcli.tasks.running.batches import check_finite, heads_of, hidden_states, in_micro_batches
+from bertcli.tasks.running.batches import heads_of, hidden_states, in_micro_batches
 from bertcli.tasks.running.task import Record, RecordTask, length_limit
 from bertcli.tasks.tag import SPEC, TagOptions, labels_of
 from bertcli.tokens import Tokens

@@ -11,10 +11,11 @@ from functools import cached_property
 import numpy as np
 
 from bertcli.engine.packing import pack
-from bertcli.kinds.late_interaction import Role
+from bertcli.errors import check_finite
+from bertcli.kinds.late_interaction import RoleSettings
 from bertcli.kinds.scored_tokens import RoleTokens, only
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.running.batches import check_finite, hidden_states, in_micro_batches
+from bertcli.tasks.running.batches import hidden_states, in_micro_batches
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array
 
@@ -26,7 +27,7 @@ class TokenVectors:
     """Computes token vectors of queries, or of documents; `finish` applies the layers after the network."""
 
     model: LoadedModel
-    role: Role
+    role: RoleSettings
     finish: Callable[[Array], Array]
 
     @cached_property

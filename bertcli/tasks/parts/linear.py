@@ -10,10 +10,10 @@ from itertools import islice
 import numpy as np
 
 from bertcli.engine.packing import Packed, Sentence
+from bertcli.errors import check_finite
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.running.batches import (
     Numbers,
-    check_finite,
     check_head,
     hidden_states,
     in_packed_batches,

@@ -7,9 +7,9 @@ from typing import Any
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.read.vector_reader import MODEL, StoredVectors
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.compute.encode import SETTINGS, Plan
+from bertcli.tasks.compute.encode import SETTINGS, EncodeSteps
 from bertcli.tasks.encode import EncodeOptions
-from bertcli.weights.digest import signature
+from bertcli.weights.digest import fingerprint
 
 logger = logging.getLogger("bertcli")
 
@@ -21,7 +21,7 @@ def check_made_alike(model: LoadedModel, stored: StoredVectors) -> None:
         return
     if (unfit := unfit_prompt(model, stored, settings)) is not None:
         raise BertcliError(f"{unfit}.")
-    model_settings = Plan.make(model, EncodeOptions()).settings
+    model_settings = EncodeSteps.make(model, EncodeOptions()).settings
     for name in SETTINGS:
         if model_settings[name] != settings[name]:
             raise BertcliError(
@@ -46,10 +46,10 @@ def unfit_prompt(model: LoadedModel, stored: StoredVectors, settings: Mapping[st
 
 def settings_of(model: LoadedModel, stored: StoredVectors) -> dict[str, Any] | None:
     """Read the settings that made the vectors; refuse another model's, and log if the file has no settings."""
-    here = signature(model.name, model.files_read)
+    here = fingerprint(model.name, model.files_read)
     made_by = stored.notes.get(MODEL)
     settings = stored.settings
-    # A signature ends in a digest; the name before it may differ for the same files.
+    # A fingerprint ends in a digest; the name before it may differ for the same files.
     if made_by is not None and here.split()[-1] != made_by.split()[-1]:
         raise BertcliError(
             f"{stored.file} was made by another model, {quoted(made_by)}, not by {quoted(here)}: give that one (-m), "

@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.engine.packing import Packed, pack
+from bertcli.errors import check_finite
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import ROUNDING, best_first
-from bertcli.tasks.running.batches import NUMBERS_TOGETHER, Numbers, check_finite, hidden_states, in_micro_batches
+from bertcli.tasks.running.batches import NUMBERS_TOGETHER, Numbers, hidden_states, in_micro_batches
 from bertcli.tracing.dispatch import Array
 
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from bertcli.engine.packing import Packed, Sentence
+from bertcli.errors import check_finite
 from bertcli.kinds.pair_scores import PairScores
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.running.batches import (
     Numbers,
-    check_finite,
     hidden_states,
     in_packed_batches,
     logits_of_each,

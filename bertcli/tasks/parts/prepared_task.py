@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self, TypeVar
 from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.files.texts import Failure, Item, Text
 from bertcli.tasks.parts.prepared import Chunking
-from bertcli.tasks.running.task import Record, Task, WindowResult, merged
+from bertcli.tasks.running.task import GroupResult, Record, Task, merged
 from bertcli.tokens import Tokenizer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PreparedBlock(WindowResult):
+class PreparedBlock(GroupResult):
     """Consecutive texts: `items`, which are computed, and (only with keep_going) `failures` among them."""
 
     items: list[Item]

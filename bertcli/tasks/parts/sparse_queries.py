@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bertcli.errors import BertcliError, check_count
+from bertcli.errors import BertcliError, check_count, check_finite
 from bertcli.files.texts import Item, Text
 from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
@@ -18,7 +18,6 @@ from bertcli.kinds.sparse_vectors import SparseVector, largest
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.parts.sparse_vectors import SparseTask
-from bertcli.tasks.running.batches import check_finite
 from bertcli.tokens import Tokenizer, Tokens
 from bertcli.tracing.dispatch import Array
 

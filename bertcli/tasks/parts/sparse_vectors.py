@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bertcli.files.texts import Item
 from bertcli.kinds.sparse_vectors import SparseVector
 from bertcli.tasks.parts.prepared_task import PreparedBlock, PreparedTask
-from bertcli.tasks.running.task import Record, Window
+from bertcli.tasks.running.task import Record, TokenizedGroup
 from bertcli.tokens import Tokenizer
 
 
@@ -43,9 +43,9 @@ class SparseTask(PreparedTask[SparseBlock]):
         """The vector of each text."""
         raise NotImplementedError
 
-    def compute(self, window: Window) -> SparseBlock:
-        vectors = self.vectors(window.items)
+    def compute(self, group: TokenizedGroup) -> SparseBlock:
+        vectors = self.vectors(group.items)
         words = None
         if self.words:
             words = [[self.tokenizer.piece(index) for index in vector.indices.tolist()] for vector in vectors]
-        return SparseBlock(window.progress, window.items, window.failures, vectors, words)
+        return SparseBlock(group.progress, group.items, group.failures, vectors, words)

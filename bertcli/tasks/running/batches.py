@@ -6,7 +6,7 @@ batched, beyond 2e-6 of a vector's largest number.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from copy import deepcopy
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bertcli.engine.packing import LEAST_TOKENS, Packed, Sentence, pack
 from bertcli.engine.pauses import between_batches
 from bertcli.engine.threads import each_or_whole, thread_count
-from bertcli.errors import BertcliError, damaged
+from bertcli.errors import BertcliError, check_finite
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
 from bertcli.network.heads import OF_TOKENS
@@ -69,12 +69,6 @@ def heads_of(model: LoadedModel) -> str:
     commands = {**COMMANDS, **model.readable_kind.commands_of_heads}
     heads = [f"{name} (for {commands[name]})" if name in commands else name for name in model.heads]
     return f"its heads: {', '.join(heads) or 'none'}"
-
-
-def check_finite(values: NDArray[Any]) -> None:
-    """Raise BertcliError if a result has NaN or infinite numbers, which sound weights never give."""
-    if not np.isfinite(values).all():
-        raise damaged()
 
 
 # ------------------------------------------------------------------------------------------------------ micro-batches

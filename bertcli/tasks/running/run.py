@@ -1,13 +1,13 @@
-"""From texts to results, a window at a time, in input order: in this process, or shared by several.
+"""From texts to results, a group at a time, in input order: in this process, or shared by several.
 
-Results are the same bytes whoever computes a window, because windows are cut by the texts alone and a window is divided
+Results are the same bytes whoever computes a group, because groups are cut by the texts alone and a group is divided
 for the same number of threads everywhere (`set_thread_count`). There are three ways:
 
-* Texts that may have to be waited for, from a pipe or an iterator: one window after the other. Results are given out
+* Texts that may have to be waited for, from a pipe or an iterator: one group after the other. Results are given out
   before any more texts are read.
-* Texts that are available, in a file or a list: after the first window, while one is computed the next is tokenized.
-* `workers` > 1: after the first window, that many processes tokenize and compute, each with its share of the cores; two
-  more windows than that are read ahead. A pipe is read ahead only while it does not pause, an iterator always: do not
+* Texts that are available, in a file or a list: after the first group, while one is computed the next is tokenized.
+* `workers` > 1: after the first group, that many processes tokenize and compute, each with its share of the cores; two
+  more groups than that are read ahead. A pipe is read ahead only while it does not pause, an iterator always: do not
   use workers if it waits for an answer. Each process opens the model by its path, and shares its weights with the
   others. "auto", as on the command line: one process for every 8 cores, for texts that are available, once there were
   two seconds of work. A script that asks for workers needs `if __name__ == "__main__":` around its work, because
@@ -29,26 +29,26 @@ from bertcli.engine.threads import MOST_THREADS, core_count, thread_count
 from bertcli.errors import BertcliError, UnusableText
 from bertcli.files.texts import Texts
 from bertcli.tasks.running.batches import BATCH_TOKENS
-from bertcli.tasks.running.task import START, Group, Progress, R, Task, Window, warn_of_cuts
+from bertcli.tasks.running.task import START, Group, Progress, R, Task, TokenizedGroup, warn_of_cuts
 from bertcli.tracing.dispatch import watched
 
 V = TypeVar("V")
 Submit = Callable[[Group], Future[V]]
 # Seconds of work after which enough is likely left to repay the second that starting processes takes.
 SECONDS_BEFORE_WORKERS = 2.0
-AHEAD = 2  # windows in progress beyond one for each worker: waiting to begin, or done before their turn
+AHEAD = 2  # groups in progress beyond one for each worker: waiting to begin, or done before their turn
 
 
 def results(task: Task[R], texts: Texts, start: Progress = START) -> Generator[R, None, None]:
-    """Run a task on texts: yield the result of each window, with the progress of the run so far.
+    """Run a task on texts: yield the result of each group, with the progress of the run so far.
 
-    start: the progress at which an earlier run stopped; pass the same texts from the beginning and its windows are
+    start: the progress at which an earlier run stopped; pass the same texts from the beginning and its groups are
     skipped.
 
-    An error in a text, or in reading one, is raised after the results of the windows before it. At the end one warning
+    An error in a text, or in reading one, is raised after the results of the groups before it. At the end one warning
     says how much was cut. Also raises BertcliError for an impossible number of workers, and for a worker that dies.
     """
-    texts = task.order_windows(texts)
+    texts = task.order_groups(texts)
     computed = _computed(task, texts, start, _worker_count(task, texts))
     return task.reorder_results(_counted(task, texts, computed, start), start)
 
@@ -100,15 +100,15 @@ def _computed(task: Task[R], texts: Texts, start: Progress, workers: int) -> Gen
                 if monotonic() - begun >= seconds_before:
                     yield from _by_workers(task, groups, texts, workers)
             elif texts.at_hand and thread_count() > 1 and (following := next(groups, None)) is not None:
-                with ThreadPoolExecutor(1, thread_name_prefix="bertcli_window") as pool:
+                with ThreadPoolExecutor(1, thread_name_prefix="bertcli_group") as pool:
                     rest = chain([following], groups)
-                    for window in _in_order(rest, lambda group: pool.submit(_read, task, group), most=2):
-                        yield task.compute(window)
+                    for tokenized in _in_order(rest, lambda group: pool.submit(_read, task, group), most=2):
+                        yield task.compute(tokenized)
 
 
-def _read(task: Task[R], group: Group) -> Window:
-    """Tokenize a group of texts to a window."""
-    return task.window(group.texts, group.first)
+def _read(task: Task[R], group: Group) -> TokenizedGroup:
+    """Tokenize a group."""
+    return task.tokenize_group(group.texts, group.first)
 
 
 def _of_group(task: Task[R], group: Group) -> R:
@@ -117,16 +117,16 @@ def _of_group(task: Task[R], group: Group) -> R:
 
 
 def _groups(task: Task[R], texts: Texts, start: Progress) -> Generator[Group | Exception, None, None]:
-    """The texts of each window, from where the run is to start.
+    """The texts of each group, from where the run is to start.
 
     Last there may be an error in reading them, which is to be raised at its turn.
     """
-    grouped = texts.grouped(task.read_options.batch_tokens or BATCH_TOKENS, task.batches_per_window)
+    grouped = texts.grouped(task.read_options.batch_tokens or BATCH_TOKENS, task.batches_per_group)
     try:
         first = start.texts
-        for group in islice(grouped, start.windows, None):
-            yield Group(group, first)
-            first += len(group)
+        for texts_together in islice(grouped, start.groups, None):
+            yield Group(texts_together, first)
+            first += len(texts_together)
     except Exception as error:
         yield error
 

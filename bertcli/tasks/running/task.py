@@ -1,6 +1,6 @@
-"""Base class of tasks: tokenize texts in windows, and compute the result of each window. run.py drives it.
+"""Base class of tasks: tokenize texts in groups, and compute the result of each group. run.py drives it.
 
-Windows make it possible to sort texts by length without holding a whole file.
+Groups make it possible to sort texts by length without holding a whole file.
 """
 
 import logging
@@ -22,17 +22,17 @@ logger = logging.getLogger("bertcli")
 
 
 class Progress(NamedTuple):
-    """The progress of a run: windows and texts done, texts truncated, tokens lost, texts that could not be used."""
+    """The progress of a run: groups and texts done, texts truncated, tokens lost, texts that could not be used."""
 
-    windows: int = 0
+    groups: int = 0
     texts: int = 0
     cut: int = 0
     lost: int = 0
     failed: int = 0
 
-    def after(self, window: "Progress") -> "Progress":
-        """The progress after one more window."""
-        return Progress(*map(sum, zip(self, window, strict=True)))
+    def after(self, group: "Progress") -> "Progress":
+        """The progress after one more group."""
+        return Progress(*map(sum, zip(self, group, strict=True)))
 
 
 START = Progress()
@@ -48,7 +48,7 @@ class Group(NamedTuple):
     first: int
 
 
-class Window(NamedTuple):
+class TokenizedGroup(NamedTuple):
     """Consecutive texts: what is computed of them, those that failed, and what they add to the run's progress."""
 
     items: list[Item]
@@ -57,8 +57,8 @@ class Window(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WindowResult:
-    """The result of a window; `progress` is the window's; in results that `run.results` yields, the run's so far."""
+class GroupResult:
+    """The result of a group; `progress` is the group's; in results that `run.results` yields, the run's so far."""
 
     progress: Progress
 
@@ -71,11 +71,11 @@ class WindowResult:
         return self
 
 
-R = TypeVar("R", bound=WindowResult)
+R = TypeVar("R", bound=GroupResult)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Records(WindowResult):
+class Records(GroupResult):
     """Records in input order. `underway`: texts beyond `progress` whose records come with those of later ones."""
 
     every: list[Record]
@@ -90,13 +90,13 @@ class Records(WindowResult):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Task(Generic[R]):
-    """A task: tokenizes and computes texts, a window at a time. Pickles as its model's path and its options.
+    """A task: tokenizes and computes texts, a group at a time. Pickles as its model's path and its options.
 
     The constructor checks everything that does not depend on a text. Errors: BertcliError for an impossible max_length.
     """
 
     remedies_for_cuts: ClassVar[str] = "max_length and truncation; of a command --max-length"
-    batches_per_window: ClassVar[int] = 5  # at most: memory is constant after a few hundred texts; 8 are no faster
+    batches_per_group: ClassVar[int] = 5  # at most: memory is constant after a few hundred texts; 8 are no faster
     model: LoadedModel
     read_options: ReadOptions
     prompt: str = field(default="", kw_only=True)  # put before a text, or before the first of a pair
@@ -109,12 +109,12 @@ class Task(Generic[R]):
         """The number of tokens at which texts are cut."""
         return length_limit(self.model, self.read_options.max_length)
 
-    def order_windows(self, texts: Texts) -> Texts:
-        """The texts, in the windows that the task needs."""
+    def order_groups(self, texts: Texts) -> Texts:
+        """The texts, in the groups that the task needs."""
         return texts
 
     def reorder_results(self, computed: Generator[R, None, None], start: Progress) -> Generator[R, None, None]:
-        """The results as they are given out, from those of windows; `start` is where the run begins."""
+        """The results as they are given out, from those of groups; `start` is where the run begins."""
         return computed
 
     @property
@@ -143,12 +143,12 @@ class Task(Generic[R]):
         """Count the predictions in an item's answer, for a server's limit; a long one counts as several."""
         return 1
 
-    def compute(self, window: Window) -> R:
-        """Compute the result of a window, with its progress."""
+    def compute(self, group: TokenizedGroup) -> R:
+        """Compute the result of a group, with its progress."""
         raise NotImplementedError
 
-    def window(self, group: Sequence[Text], first: int) -> Window:
-        """Tokenize a group of texts to a window; the first text is number `first` of the run.
+    def tokenize_group(self, group: Sequence[Text], first: int) -> TokenizedGroup:
+        """Tokenize a group of texts; the first one is number `first` of the run.
 
         Errors: UnusableText for something that is not a text, a text that the task cannot use, and (truncation
         "error") one that is too long, or BertcliError if that is so of every text; with keep_going each of these texts
@@ -172,7 +172,7 @@ class Task(Generic[R]):
                 # Where no text of several can be used, leaving them out is no help.
                 raise (UnusableText if items or len(group) == 1 else BertcliError)(why) from None
         cut, lost = sum(item.tokens.truncated for item in items), sum(item.tokens.lost for item in items)
-        return Window(items, failures, Progress(1, len(group), cut, lost, len(failures)))
+        return TokenizedGroup(items, failures, Progress(1, len(group), cut, lost, len(failures)))
 
     def _checked(self, numbered: Sequence[tuple[int, Text]]) -> list[Item]:
         for index, text in numbered:
@@ -207,9 +207,9 @@ class RecordTask(Task[Records]):
         """The record of a text that cannot be used."""
         return failure.record()
 
-    def compute(self, window: Window) -> Records:
-        records = merged(window.items, self.records(window.items), window.failures, self.failed)
-        return Records(window.progress, records)
+    def compute(self, group: TokenizedGroup) -> Records:
+        records = merged(group.items, self.records(group.items), group.failures, self.failed)
+        return Records(group.progress, records)
 
 
 def merged(

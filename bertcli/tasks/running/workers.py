@@ -1,4 +1,4 @@
-"""Worker processes that compute windows (`workers`): start them, divide the cores among them, end them."""
+"""Worker processes that compute groups (`workers`): start them, divide the cores among them, end them."""
 
 import logging
 import os
@@ -45,7 +45,7 @@ def worker_processes(work: Callable[[Group], R], count: int) -> Iterator[Submit[
             pool = ProcessPoolExecutor(count, context, _set_up, setup)
 
         def submit(group: Group) -> Future[R]:
-            with _started_with(environment):  # a process is started when there is a window for it
+            with _started_with(environment):  # a process is started when there is a group for it
                 return pool.submit(_do, group)
 
         try:
@@ -101,7 +101,7 @@ def _started_with(environment: Mapping[str, str]) -> Iterator[None]:
 def _interrupts_blocked() -> Iterator[None]:
     """Block Ctrl-C where signals can be blocked: processes started inside inherit that."""
     if not hasattr(signal, "pthread_sigmask"):
-        yield  # on Windows a worker ignores Ctrl-C once it has begun (`_set_up`)
+        yield  # on Groups a worker ignores Ctrl-C once it has begun (`_set_up`)
         return
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -127,11 +127,11 @@ def _set_up(parent: "Connection", work: bytes, share: int, divided_for: int) -> 
     logging.getLogger("bertcli").disabled = True  # the parent has logged what there is to say
     set_thread_count(share, divided_for)
     blas.set_threads(share)
-    _work = cache(lambda: pickle.loads(work))  # the model is opened at the first window, whose error it then is
+    _work = cache(lambda: pickle.loads(work))  # the model is opened at the first group, whose error it then is
 
 
 def _end_with(parent: "Connection") -> None:
-    """End this process as soon as the parent has closed its end of the pipe, even in the middle of a window.
+    """End this process as soon as the parent has closed its end of the pipe, even in the middle of a group.
 
     Not in the middle of a result: a parent that is alive would wait for the rest of it for ever.
     """

@@ -27,7 +27,7 @@ Metric = Literal["pll", "within-word", "shared"]
 class PairsTask(RecordTask):
     """A task that scores the two texts of a pair separately."""
 
-    batches_per_window = 1  # each token of a text makes another sentence to compute
+    batches_per_group = 1  # each token of a text makes another sentence to compute
     metric: Metric
 
     def tokens(self, texts: Sequence[Text]) -> list[Tokens]:

@@ -2,7 +2,7 @@
 
 keywords     the task: its options, record and table
 work         its computation, beside the vectors of `encode`
-stop_words   English stop words: words that stand in nearly every text and say little of it
+stop_words   English stop words; when texts seem not to be English
 """
 
 from pathlib import Path

@@ -1,10 +1,18 @@
-"""English stop words, for `keywords`: words that stand in nearly every text and say little of it.
+"""English stop words, for `keywords`, and whether texts are English: words that stand in nearly every text.
 
 Those of scikit-learn (from the Glasgow Information Retrieval Group), which KeyBERT takes, without the nouns and verbs
 that may well be what a text is about (bill, computer, fire, interest, system, …), and with the contractions, which are
 one word here.
 """
 
+from collections.abc import Sequence
+
+from bertcli.tokens.plain_words import words_of
+
+# The language is doubted if of this many words or more so small a share are English stop words: in English text it is
+# about 0.4, in German, French, Dutch, Italian, Spanish below 0.1.
+FEWEST_WORDS, SMALLEST_SHARE = 20, 0.15
+MOST_COUNTED = 1000  # words that are looked at for this
 WORDS = """
 a about above across after afterwards again against all almost alone along already also although always am among
 amongst an and another any anyhow anyone anything anyway anywhere are around as at back be became because become
@@ -28,3 +36,29 @@ she'll she's that'll that's there's they'd they'll they're they've we'd we'll we
 why's you'd you'll you're you've
 """
 ENGLISH_STOP_WORDS = frozenset(WORDS.split())
+
+
+class StopWordCount:
+    """The number of English stop words among the first words of texts."""
+
+    def __init__(self) -> None:
+        self.words = self.stop_words = 0
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Count the words of texts, unless enough are counted."""
+        if self.words > MOST_COUNTED:
+            return
+        for text in texts:
+            words = words_of(text)[:MOST_COUNTED]
+            self.words += len(words)
+            self.stop_words += sum(folded(word.text) in ENGLISH_STOP_WORDS for word in words)
+
+    @property
+    def are_of_another_language(self) -> bool:
+        """True if so few of the words are stop words that the texts are hardly English; false for a few words."""
+        return self.words >= FEWEST_WORDS and self.stop_words < SMALLEST_SHARE * self.words
+
+
+def folded(text: str) -> str:
+    """A text without case and with the plain apostrophe."""
+    return text.casefold().replace("’", "'")

@@ -29,14 +29,10 @@ from bertcli.tokens import Tokens
 from bertcli.tokens.plain_words import stands_alone, words_of
 from bertcli.tokens.words import Word
 from bertcli.wings.keywords.keywords import ENGLISH, LONGEST, NONE, KeywordsOptions
-from bertcli.wings.keywords.stop_words import ENGLISH_STOP_WORDS
+from bertcli.wings.keywords.stop_words import ENGLISH_STOP_WORDS, StopWordCount, folded
 
 logger = logging.getLogger("bertcli")
 
-# The language is doubted if of this many words or more so small a share are English stop words: in English text it is
-# about 0.4, in German, French, Dutch, Italian, Spanish below 0.1.
-FEWEST_WORDS, SMALLEST_SHARE = 20, 0.15
-MOST_COUNTED = 1000  # words that are looked at for this
 ENOUGH_TO_REFUSE = 1 << 20  # tokens: a server computes no more for a request
 SHORTEST = 1e-12  # a vector of this length or less is that of no token
 
@@ -65,7 +61,7 @@ def plan(model: LoadedModel, options: KeywordsOptions) -> "KeywordsTask":
     if options.stop_words == ENGLISH:
         words = ENGLISH_STOP_WORDS
     elif options.stop_words != NONE:
-        words = frozenset(_folded(word) for word in options.stop_words)
+        words = frozenset(folded(word) for word in options.stop_words)
     given = None if options.candidates is None else tuple(map(_phrase, options.candidates))
     return KeywordsTask(
         model,
@@ -151,9 +147,9 @@ class KeywordsTask(RecordTask):
         sums = np.zeros((len(texts), self.encoder.width))
         if not texts:
             return sums
-        window = self.encoder.window([*map(Text, texts)], 0)
-        vectors = np.asarray(self.encoder.compute(window).vectors)
-        for item, vector in zip(window.items, vectors, strict=True):
+        group = self.encoder.tokenize_group([*map(Text, texts)], 0)
+        vectors = np.asarray(self.encoder.compute(group).vectors)
+        for item, vector in zip(group.items, vectors, strict=True):
             sums[item.index] += len(item.tokens.ids) * vector.astype(np.float64)
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
         sums /= np.where(lengths > SHORTEST, lengths, 1.0)
@@ -169,23 +165,23 @@ class KeywordsTask(RecordTask):
         known: set[str] = set()
         for start, end in places:
             spelled = " ".join(text[start:end].split())
-            folded = _folded(spelled)
-            if folded not in known:
-                known.add(folded)
+            without_case = folded(spelled)
+            if without_case not in known:
+                known.add(without_case)
                 yield Keyphrase(spelled, start, end)
 
     def _phrases(self, text: str, words: Sequence[Word]) -> Iterator[tuple[int, int]]:
         """Yield the places of words in a row, as many as `sizes` says, that begin and end with no stop word."""
         fewest, most = self.sizes[0], self.sizes[-1]
         for first, word in enumerate(words):
-            if _folded(word.text) in self.stop_words:
+            if folded(word.text) in self.stop_words:
                 continue
             for last in range(first, min(first + most, len(words))):
                 if last > first and text[words[last - 1].end : words[last].start].strip():
                     break
                 begin, end = word.start, words[last].end
                 one_letter = last == first and end - begin == 1 and not stands_alone(text[begin])
-                if last - first + 1 >= fewest and _folded(words[last].text) not in self.stop_words and not one_letter:
+                if last - first + 1 >= fewest and folded(words[last].text) not in self.stop_words and not one_letter:
                     yield begin, end
 
     def _given(self, text: str, words: Sequence[Word], given: Iterable[Phrase]) -> Iterator[tuple[int, int]]:
@@ -197,7 +193,7 @@ class KeywordsTask(RecordTask):
         for first in range(len(words)):
             for size in sizes:
                 here = words[first : first + size]
-                for phrase in by_words.get(tuple(_folded(word.text) for word in here), ()):
+                for phrase in by_words.get(tuple(folded(word.text) for word in here), ()):
                     place = _place(phrase, text, here)
                     if place is not None:
                         yield place
@@ -205,21 +201,17 @@ class KeywordsTask(RecordTask):
     def reorder_results(
         self, computed: Generator[Records, None, None], start: Progress
     ) -> Generator[Records, None, None]:
-        count = stop_words = 0
+        counted = StopWordCount()
         for result in computed:
             yield result
-            if not self.asks_language or count > MOST_COUNTED:
-                continue
-            for record in result.records():
-                words = words_of(record["text"] or "")[:MOST_COUNTED]
-                count += len(words)
-                stop_words += sum(_folded(word.text) in self.stop_words for word in words)
-        if self.asks_language and count >= FEWEST_WORDS and stop_words < SMALLEST_SHARE * count:
+            if self.asks_language:
+                counted.add([record["text"] or "" for record in result.records()])
+        if counted.are_of_another_language:
             logger.warning(
                 "the built-in stop words are English, and the texts have only %d of them in %s: for texts in another "
                 "language give its stop words (--stop-words FILE, or none).",
-                stop_words,
-                number_of(count, "word"),
+                counted.stop_words,
+                number_of(counted.words, "word"),
             )
 
 
@@ -240,11 +232,6 @@ def diverse(scores: Numbers, directions: Numbers, count: int, diversity: float) 
 # ------------------------------------------------------------------------------------------------ candidates given
 
 
-def _folded(text: str) -> str:
-    """A text without case and with the plain apostrophe."""
-    return text.casefold().replace("’", "'")
-
-
 def _phrase(text: str) -> Phrase:
     """Take a candidate apart. Errors: BertcliError for one without words, or with too many."""
     words = words_of(text)
@@ -253,7 +240,7 @@ def _phrase(text: str) -> Phrase:
         raise BertcliError(f"The candidate {quoted(text)} {why}: leave it out (candidates, --candidates).")
     ends, starts = [0, *(word.end for word in words)], [*(word.start for word in words), len(text)]
     between = tuple(" ".join(text[end:start].split()) for end, start in zip(ends, starts, strict=True))
-    return Phrase(tuple(_folded(word.text) for word in words), between)
+    return Phrase(tuple(folded(word.text) for word in words), between)
 
 
 def _place(phrase: Phrase, text: str, words: Sequence[Word]) -> tuple[int, int] | None:

@@ -25,7 +25,7 @@ from bertcli.kinds.vectors import pool
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.ops import gather
 from bertcli.report.terminal import visible
-from bertcli.tasks.compute.encode import Plan
+from bertcli.tasks.compute.encode import EncodeSteps
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import takes
 from bertcli.tracing.dispatch import Array
@@ -110,10 +110,10 @@ def export_folder(model: LoadedModel, folder: str | Path, options: ExportOptions
         logger.info(others, "a static model's table")
     if given.scored is not None:
         logger.info(others, "the weights of a cross-encoder made of modules")
-    plan = given.plan
-    if plan is not None and model.path is not None:
+    steps = given.steps
+    if steps is not None and model.path is not None:
         kind = model.kind
-        if (plan.pooling, plan.normalize) != (kind.pooling_or_default, kind.normalize):
+        if (steps.pooling, steps.normalize) != (kind.pooling_or_default, kind.normalize):
             logger.warning(
                 "sentence-transformers pools as the folder's files say (%s), not as you asked: only programs "
                 "that read the graph's output sentence_embedding get your pooling.", kind.reason,
@@ -145,7 +145,7 @@ def _make_graph(model: LoadedModel, file: Path, options: ExportOptions) -> Expor
         opsets = f"{onnx_file.OLDEST_OPSET} to {onnx_file.newest_opset()}"
         raise BertcliError(f"There is no opset {opset} here: choose from {opsets} (opset).")
     results = GraphResults.of(model, options)
-    if results.plan is not None and model.kind.prompt and not model.kind.include_prompt:
+    if results.steps is not None and model.kind.prompt and not model.kind.include_prompt:
         logger.warning(
             "this model leaves its prompt out of the pooling; the graph does not know where the prompt ends, and "
             "pools it, too."
@@ -224,7 +224,7 @@ class GraphResults:
 
     model: LoadedModel
     head: str | None = None
-    plan: Plan | None = None
+    steps: EncodeSteps | None = None
     scored: PairScores | None = None
 
     @classmethod
@@ -251,7 +251,8 @@ class GraphResults:
             return cls(model, scored=scored)
         is_sentence_model = model.path is not None and bool(model.kind.pooling)
         if (pooling or ("auto" if is_sentence_model and head is None else "none")) != "none":
-            return cls(model, plan=Plan.make(model, EncodeOptions(pooling=pooling, normalize=options.normalize)))
+            steps = EncodeSteps.make(model, EncodeOptions(pooling=pooling, normalize=options.normalize))
+            return cls(model, steps=steps)
         default = next((name for name in HEADS if name in model.heads), None)
         return cls(model, default if head is None and pooling is None else None)
 
@@ -260,30 +261,30 @@ class GraphResults:
         results = self._watchable(batch)
         if self.head == "qa":
             results = dict(zip(ANSWER, results["logits"].T, strict=True))
-        if self.plan is not None:
+        if self.steps is not None:
             hidden = results[HIDDEN]
             pooled = results.pop("pooler_output", hidden)
-            modes = [pooled if mode == "pooler" else pool(hidden, batch.offsets, mode) for mode in self.plan.pooling]
-            results["sentence_embedding"] = self.plan.finish(np.concatenate(modes, axis=1))
+            modes = [pooled if mode == "pooler" else pool(hidden, batch.offsets, mode) for mode in self.steps.pooling]
+            results["sentence_embedding"] = self.steps.finish(np.concatenate(modes, axis=1))
         if self.scored is not None:
             results = {"logits": self.scored.of(results[HIDDEN], batch.offsets)}
         return results
 
     def export(self, opset: int, stored: StoredType = "float32") -> onnx_file.Export:
         """Make the graph of these results; `stored` is the type of its weights."""
-        if self.plan is None and self.head is None and self.scored is None:
+        if self.steps is None and self.head is None and self.scored is None:
             self.model.note_layers_after("in the graph")
             note = self.model.readable_kind.note_of_encoder_graph
             if note is not None:
                 logger.info("%s", note)
-        after = self.plan.dense if self.plan else self.scored.layers if self.scored else ()
+        after = self.steps.dense if self.steps else self.scored.layers if self.scored else ()
         exporter = exporter_of(self.model.network, after, opset=opset, stored=stored)
         results = exporter.watch(self._watchable)
         if self.head == "qa":
             results = {name: rules.column(results["logits"], i) for i, name in enumerate(ANSWER)}
-        if self.plan is not None:
+        if self.steps is not None:
             pooler = results.pop("pooler_output", None)
-            results["sentence_embedding"] = self.plan.in_graph(exporter, results[HIDDEN], pooler)
+            results["sentence_embedding"] = self.steps.in_graph(exporter, results[HIDDEN], pooler)
         if self.scored is not None:
             results = {"logits": self.scored.in_graph(exporter, results[HIDDEN])}
         return onnx_file.Export(exporter.graph, results, self._metadata())
@@ -296,7 +297,7 @@ class GraphResults:
             rows = network.input_rows(self.head, batch)
             logits = network.predict(self.head, hidden if rows is None else gather(hidden, rows), batch)
             return {"logits": logits}
-        pooler = "pooler" in (network.heads if self.plan is None else self.plan.pooling)
+        pooler = "pooler" in (network.heads if self.steps is None else self.steps.pooling)
         pooled = {"pooler_output": network.predict("pooler", gather(hidden, batch.first), batch)} if pooler else {}
         return {HIDDEN: hidden, **pooled}
 
@@ -312,7 +313,7 @@ class GraphResults:
             metadata["labels"] = json.dumps(model.config.labels)
         if self.scored is not None:
             metadata["pooling"] = ", ".join(self.scored.pooling)
-        if self.plan is not None:
-            steps = [*self.plan.pooling, *("dense" for _ in self.plan.dense)]
-            metadata["pooling"] = ", ".join([*steps, "normalize"] if self.plan.normalize else steps)
+        if self.steps is not None:
+            steps = [*self.steps.pooling, *("dense" for _ in self.steps.dense)]
+            metadata["pooling"] = ", ".join([*steps, "normalize"] if self.steps.normalize else steps)
         return metadata

@@ -5,7 +5,6 @@ reranker, that of its pair
 """
 
 import logging
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,9 +27,9 @@ from bertcli.tasks.limits import NO_LIMITS, DoorLimits, TooMuch, most_vectors, o
 from bertcli.tasks.rank import RankOptions
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import Record
-from bertcli.weights.digest import signature
+from bertcli.weights.digest import fingerprint
 from bertcli.wings.search.bm25 import Keywords, fused
-from bertcli.wings.search.index import FileVectors, KeptVectors, Made, divided
+from bertcli.wings.search.index import FileVectors, KeptVectors, Made, divided, remove_outdated
 from bertcli.wings.search.rows import joined
 from bertcli.wings.search.spec import QueryOptions, SearchOptions
 from bertcli.wings.search.vectors import Comparison
@@ -101,7 +100,7 @@ class Passages:
         task = self._comparison.task
         # A Router may have another network for the queries.
         encoder = task.model
-        self._made = Made(signature(encoder.name, encoder.files_read), self._comparison.settings, task.width)
+        self._made = Made(fingerprint(encoder.name, encoder.files_read), self._comparison.settings, task.width)
         entries = self._kept.read(self._made)
         in_files = _read(files, column, task.width, limits)
         if not any(in_files.values()):
@@ -110,11 +109,7 @@ class Passages:
         digests = {file: digest_of(file, column) if self._kept.is_used else file for file in files}
         new = {digest: file for file, digest in digests.items() if digest not in entries}
         if new:
-            # Of an index stays what is used now, or whose file exists; older states of a file do not.
-            used, paths = {*digests.values()}, {os.path.abspath(file) for file in files}
-            for digest, entry in [*entries.items()]:
-                if digest not in used and (entry.path in paths or not os.path.exists(entry.path)):
-                    del entries[digest]
+            remove_outdated(entries, files, {*digests.values()})
             self._encode({digest: (file, in_files[file]) for digest, file in new.items()}, entries)
         self._kept.remember(self._made, entries, {*digests.values()})
         self.chunks: list[Located] = []

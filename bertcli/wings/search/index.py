@@ -15,7 +15,7 @@ It holds no texts: these are read from the files, whose digests say that they ar
 import io
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,7 +53,7 @@ class FileVectors(NamedTuple):
 
 
 class Made(NamedTuple):
-    """The origin of vectors: the model's signature (name and digest), the settings, and the width."""
+    """The origin of vectors: the model's fingerprint (name and digest), the settings, and the width."""
 
     model: str
     settings: Mapping[str, Any]
@@ -119,6 +119,17 @@ class KeptVectors:
             return None
         found = os.stat(self.index)
         return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def remove_outdated(entries: dict[str, FileVectors], files: Iterable[str], used: Collection[str]) -> None:
+    """Remove the entries of earlier states of `files`, and of files that are gone; `used`: the digests in use now.
+
+    What other searches left of files that still exist stays.
+    """
+    paths = {os.path.abspath(file) for file in files}
+    for digest, entry in [*entries.items()]:
+        if digest not in used and (entry.path in paths or not os.path.exists(entry.path)):
+            del entries[digest]
 
 
 def read_index(file: str, made: Made) -> dict[str, FileVectors]:

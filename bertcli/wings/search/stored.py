@@ -12,7 +12,7 @@ from bertcli.files.read.vector_reader import StoredVectors
 from bertcli.files.search import Nearest
 from bertcli.files.texts import Text, Texts
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.compute.encode import SETTINGS, Plan, encode
+from bertcli.tasks.compute.encode import SETTINGS, EncodeSteps, encode
 from bertcli.tasks.encode import EncodeOptions, Pooling
 from bertcli.tasks.parts.made_alike import check_made_alike, settings_of, unfit_prompt
 from bertcli.tasks.parts.prepared import for_role, note_prompts, prepare
@@ -115,7 +115,7 @@ def _as_stored(model: LoadedModel, options: EncodeOptions, settings: Mapping[str
     # The width, which is last, follows from the others.
     for names in (SETTINGS[:-1], SETTINGS):
         options = replace(options, **{name: stored[name] for name in names if name in stored})
-        made = Plan.make(model, options).settings
+        made = EncodeSteps.make(model, options).settings
         for name in names:
             if made[name] != settings[name]:
                 option = f"--{name.replace('_', '-')}"

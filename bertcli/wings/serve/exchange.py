@@ -126,7 +126,7 @@ class Exchange:
     async def values(
         self,
         request: TruncatingRequest,
-        task: str,
+        use: str,
         texts: list[Text],
         *,
         length: int | None = None,
@@ -134,7 +134,7 @@ class Exchange:
         ids: Sequence[Sequence[int]] | None = None,
         **options: Any,
     ) -> list[Value]:
-        """Compute the result of a task for each text; an option that is None counts as not given.
+        """Compute the result of a use for each text; an option that is None counts as not given.
 
         length: cut texts to this many tokens; -1: to the most that the model reads. reported: list the texts that were
         cut in the answer. ids: token ids without special tokens, one list a text; the texts are then empty.
@@ -154,18 +154,18 @@ class Exchange:
             may_cut = request.truncate
         else:
             may_cut = limits.truncation == "auto"
-        estimate = self._estimate(task, texts) + sum(map(len, ids or ()))
+        estimate = self._estimate(use, texts) + sum(map(len, ids or ()))
         self._admit(estimate)
 
         def prepare() -> QueuedTask:
-            planned = self.served.plan(task, request.truncation_direction, **given)
+            task = self.served.task_of(use, request.truncation_direction, **given)
             if ids is None:
-                items, costs = self._tokenized(planned, texts)
+                items, costs = self._tokenized(task, texts)
             else:
-                items = self.served.items_of_ids(planned, ids)
-                costs = self._costs(planned, items)
+                items = self.served.items_of_ids(task, ids)
+                costs = self._costs(task, items)
             self._count(items, may_cut, reported)
-            return QueuedTask(planned, items, costs, self.served.speed, self.begun + limits.timeout)
+            return QueuedTask(task, items, costs, self.served.speed, self.begun + limits.timeout)
 
         leaving = asyncio.ensure_future(self._leave())
         try:
@@ -206,12 +206,12 @@ class Exchange:
 
     # -------------------------------------------------------------------------------------------------------- limits
 
-    def _estimate(self, task: str, texts: Sequence[Text]) -> int:
+    def _estimate(self, use: str, texts: Sequence[Text]) -> int:
         """About how many tokens the texts have, before they are tokenized."""
         special_tokens = 3
         estimate = sum(special_tokens + _length(text) // CHARACTERS_A_TOKEN for text in texts)
         # A task that reads long texts in windows cuts nothing.
-        if issubclass(spec_of_use(task).options, WindowOptions):
+        if issubclass(spec_of_use(use).options, WindowOptions):
             return estimate
         return min(estimate, len(texts) * self.served.model.config.max_tokens)
 
@@ -230,7 +230,7 @@ class Exchange:
             expected = seconds * len(texts) / max(first, 1)
             if seconds > TELLING_SHARE * timeout and expected > SHARE_OF_TIME * timeout:
                 raise TooLarge(expected)
-            of_group = task.window(group, first).items
+            of_group = task.tokenize_group(group, first).items
             for item in of_group:
                 # Of a long text that was cut, the lost tokens would take more memory than the others.
                 if item.tokens.lost > len(item.tokens.ids):

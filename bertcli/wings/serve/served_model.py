@@ -21,7 +21,7 @@ from bertcli.wings.serve.stream import Speed
 # About 128 tokens, from which the speed of the model is estimated.
 WARM_WORDS = " and so on" * 40
 # Tasks that are kept, each with other options.
-MOST_PLANS = 64
+MOST_TASKS = 64
 # Options of the command alone: the server decides these.
 NOT_OF_A_REQUEST = ("keep_going", "workers", "batch_tokens", "truncation")
 # Words for the purpose of a model, by its first use; other uses are their own word.
@@ -57,8 +57,8 @@ class Served:
     model: Model
     name: str
     speed: Speed = field(default_factory=Speed)
-    # By task, side and options; those used longest ago first.
-    _plans: dict[Any, Task[Any]] = field(default_factory=dict)
+    # By use, side and options; those used longest ago first.
+    _tasks: dict[Any, Task[Any]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     @property
@@ -107,31 +107,31 @@ class Served:
         """The width of its vectors; None for a model without vectors."""
         if "encode" not in self.uses:
             return None
-        task: Any = self.plan("encode")
+        task: Any = self.task_of("encode")
         return int(task.width)
 
-    def plan(self, task: str, side: Literal["left", "right"] | None = None, **options: Any) -> Task[Any]:
-        """Make a task with these options. Equal options give the same object, since the stream batches by it.
+    def task_of(self, use: str, side: Literal["left", "right"] | None = None, **options: Any) -> Task[Any]:
+        """The task of a use with these options. Equal options give the same object, since the stream batches by it.
 
         side: where texts are cut; None: as the model's folder has it. Errors: BertcliError.
         """
-        _, of_task = _use(task)
-        options = {**of_task.options, **options}
-        key = (task, side, repr(sorted(options.items())))
+        _, of_use = _use(use)
+        options = {**of_use.options, **options}
+        key = (use, side, repr(sorted(options.items())))
         # May open another model: other requests do not wait for that, so it is not within the lock.
         model = self.model.for_prompt(options.get("prompt_name"))
         with self._lock:
             # Taken out and put back, so that it becomes the one used last.
-            plan = self._plans.pop(key, None)
-            if plan is None:
-                plan = self._new_plan(spec_of_use(task), model, side, options)
-            self._plans[key] = plan
-            if len(self._plans) > MOST_PLANS:
-                used_longest_ago = next(iter(self._plans))
-                del self._plans[used_longest_ago]
-        return plan
+            task = self._tasks.pop(key, None)
+            if task is None:
+                task = self._new_task(spec_of_use(use), model, side, options)
+            self._tasks[key] = task
+            if len(self._tasks) > MOST_TASKS:
+                used_longest_ago = next(iter(self._tasks))
+                del self._tasks[used_longest_ago]
+        return task
 
-    def _new_plan(
+    def _new_task(
         self,
         spec: TaskSpec,
         model: Model,
@@ -174,14 +174,14 @@ class Served:
         # In a pair the second text is the one that is cut, or read in windows.
         reads_pairs = use in ("rank", "late", "answer")
         text = Text("Which one?", long_text) if reads_pairs else Text(long_text)
-        task = self.plan(use, **(OF_TYPES if "entities" in self.uses else {}))
-        window = task.window([text], 0)
+        task = self.task_of(use, **(OF_TYPES if "entities" in self.uses else {}))
+        group = task.tokenize_group([text], 0)
         # The first time it reads the weights from the disk.
-        task.compute(window)
+        task.compute(group)
         seconds: list[float] = []
         # Twice, since one of them may be disturbed.
         for _ in range(2):
             begun = perf_counter()
-            task.compute(window)
+            task.compute(group)
             seconds.append(perf_counter() - begun)
-        self.speed.guess(sum(map(task.cost, window.items)), min(seconds))
+        self.speed.guess(sum(map(task.cost, group.items)), min(seconds))

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from bertcli.engine.pauses import Abandoned, pausing
 from bertcli.files.texts import Item
-from bertcli.tasks.running.task import START, Records, Task, Window
+from bertcli.tasks.running.task import START, Records, Task, TokenizedGroup
 
 # The result for one item: a record, a vector, vectors of tokens; or the exception that computing it raised.
 Value = Any
@@ -299,7 +299,7 @@ def _values(task: Task[Any], items: Sequence[Item]) -> list[Value]:
     """Compute the value of each item; if that fails, each one alone, so that an error stays with its item."""
     numbered = [replace(item, index=index) for index, item in enumerate(items)]
     try:
-        result = task.compute(Window(numbered, [], START))
+        result = task.compute(TokenizedGroup(numbered, [], START))
     except Exception as error:  # reported in the answer to the request
         if len(items) == 1:
             return [error]

@@ -21,7 +21,7 @@ from bertcli.errors import BertcliError
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.wings.interpret.compute.heads import draw as heads_page
 from bertcli.wings.interpret.compute.heads import measures, silencing
-from bertcli.wings.interpret.compute.parts import HEADS, PartWatcher
+from bertcli.wings.interpret.compute.part_watcher import HEADS, PartWatcher
 
 SMALL = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64}
 MEASURES = ("entropy", "distance", "special", "self", "next", "previous")

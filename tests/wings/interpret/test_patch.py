@@ -19,7 +19,7 @@ from bertcli.errors import BertcliError
 from bertcli.model import Model
 from bertcli.wings.interpret import options
 from bertcli.wings.interpret.compute import patch as module
-from bertcli.wings.interpret.compute.parts import LAYERS, PATCHED_PLACES
+from bertcli.wings.interpret.compute.part_watcher import LAYERS, PATCHED_PLACES
 from bertcli.wings.interpret.compute.patch import Patching, patches, run_of
 from bertcli.wings.interpret.compute.patch import draw as patch_page
 from bertcli.wings.interpret.compute.target import result_of, sentence_of

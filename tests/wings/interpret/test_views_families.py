@@ -17,7 +17,7 @@ from bertcli.network.module import parameters
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.wings.interpret.compute.diff import Diff
 from bertcli.wings.interpret.compute.heads import silencing
-from bertcli.wings.interpret.compute.parts import HEADS, PartWatcher
+from bertcli.wings.interpret.compute.part_watcher import HEADS, PartWatcher
 from bertcli.wings.interpret.compute.target import TokenizedText, result_of, sentence_of
 from bertcli.wings.interpret.options import TargetOptions
 

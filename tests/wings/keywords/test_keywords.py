@@ -178,7 +178,7 @@ def test_phrases_are_counted_until_there_are_more_than_a_server_computes(
 ) -> None:
     task = work.plan(model, KeywordsOptions(ngrams=(1, 10), stop_words="none"))
     text = " ".join(f"a{number}" for number in range(60))
-    (item,) = task.window([Text(text)], 0).items
+    (item,) = task.tokenize_group([Text(text)], 0).items
     phrases = [candidate.text for candidate in task.candidates(text)]
     assert len(phrases) == 10 * 60 - 45
     assert task.cost(item) == len(item.tokens.ids) + 3 * len(phrases) + sum(map(len, phrases)) // 4 > 3_000

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.files.write.vector_writer import TYPES, Quantized, quantize, stored_width
+from bertcli.files.write.vector_writer import WRITTEN_AS, Quantized, quantize, stored_width
 from bertcli.kinds.vectors import unit
 from bertcli.tasks.compute.encode import plan_dense
 from bertcli.tasks.encode import EncodeOptions
@@ -67,7 +67,7 @@ def test_quantize_to_binary_keeps_the_signs_in_order(x: Vectors) -> None:
         assert not np.unpackbits(bits)[len(row) :].any()
 
 
-@given(x=vectors, dtype=st.sampled_from(sorted(TYPES)), cut=st.integers(0, 20))
+@given(x=vectors, dtype=st.sampled_from(sorted(WRITTEN_AS)), cut=st.integers(0, 20))
 @quick
 def test_quantize_takes_each_vector_by_itself(x: Vectors, dtype: str, cut: int) -> None:
     whole = quantize(x, dtype)
@@ -112,7 +112,7 @@ def test_truncate_dim_keeps_the_first_numbers(made: Made) -> None:
 
 def test_truncate_dim_comes_before_normalizing(made: Made) -> None:
     model = bertcli.load(made(sentence=Sentence(pooling=("mean",), normalize=True)))
-    assert plan_dense(model, EncodeOptions(truncate_dim=8)).plan.width == 8
+    assert plan_dense(model, EncodeOptions(truncate_dim=8)).steps.width == 8
     kept = np.concatenate([np.asarray(block.vectors) for block in model.encode_blocks(TEXTS, truncate_dim=8)])
     assert np.allclose(kept, unit(model.encode(TEXTS, normalize=False)[:, :8]), atol=1e-6)
     assert np.allclose(np.linalg.norm(kept, axis=1), 1, atol=1e-6)

@@ -31,7 +31,7 @@ from bertcli.files.texts import Item, Text
 from bertcli.folder.hub import Source
 from bertcli.model import Model
 from bertcli.tasks.compute.encode import Block, EncodeTask
-from bertcli.tasks.running.task import Task, Window
+from bertcli.tasks.running.task import Task, TokenizedGroup
 from bertcli.wings.serve import stream
 from bertcli.wings.serve.routes import ROUTES
 from bertcli.wings.serve.service import OF_A_REQUEST, Limits
@@ -285,7 +285,7 @@ def test_too_much_that_waits_is_refused_while_health_is_green(sentence: Model) -
 
 
 def test_a_request_that_takes_too_long_ends(sentence: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(task: EncodeTask, window: Window) -> Block:
+    def slow(task: EncodeTask, window: TokenizedGroup) -> Block:
         time.sleep(0.5)
         return compute(task, window)
 
@@ -301,14 +301,14 @@ def test_texts_that_take_too_long_to_tokenize_are_refused_as_soon_as_that_is_see
     sentence: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups: list[int] = []
-    window = Task.window
+    tokenize_group = Task.tokenize_group
 
-    def slow(task: Task[Any], group: Sequence[Text], first: int) -> Window:
+    def slow(task: Task[Any], group: Sequence[Text], first: int) -> TokenizedGroup:
         groups.append(first)
         time.sleep(0.2)
-        return window(task, group, first)
+        return tokenize_group(task, group, first)
 
-    monkeypatch.setattr(Task, "window", slow)
+    monkeypatch.setattr(Task, "tokenize_group", slow)
     monkeypatch.setattr("bertcli.wings.serve.exchange.CHARACTERS_TOGETHER", 1000)
     with serving([sentence], Limits(quiet=True, timeout=10)) as running:
         answer = running.ask("/embed", {"inputs": ["tea " * 250] * 100})
@@ -377,14 +377,14 @@ def test_texts_of_a_client_that_leaves_are_not_tokenized_to_the_end(
     monkeypatch.setattr("bertcli.wings.serve.exchange.CHARACTERS_TOGETHER", 1)  # each text is a group
     seen = []
 
-    def slowly(task: EncodeTask, texts: Sequence[Text], first: int) -> Window:
+    def slowly(task: EncodeTask, texts: Sequence[Text], first: int) -> TokenizedGroup:
         seen.append(first)
         time.sleep(0.05)
-        return window(task, texts, first)
+        return tokenize_group(task, texts, first)
 
-    window = EncodeTask.window
+    tokenize_group = EncodeTask.tokenize_group
     with serving([sentence]) as running:
-        monkeypatch.setattr(EncodeTask, "window", slowly)
+        monkeypatch.setattr(EncodeTask, "tokenize_group", slowly)
         leaving = http.client.HTTPConnection(*(urlsplit(running.url).hostname, urlsplit(running.url).port))  # type: ignore[arg-type]
         body = json.dumps({"inputs": [LONG] * 100}).encode()
         leaving.request("POST", "/embed", body, {"Content-Type": "application/json"})

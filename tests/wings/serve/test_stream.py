@@ -12,7 +12,7 @@ import bertcli
 from bertcli.engine.pauses import between_batches
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
-from bertcli.tasks.running.task import START, Records, Window
+from bertcli.tasks.running.task import START, Records, TokenizedGroup
 from bertcli.wings.serve.served_model import Served
 from bertcli.wings.serve.stream import TELLING, Busy, QueuedTask, Speed, Stream, TooLarge
 
@@ -35,10 +35,10 @@ class Echo:
     open: threading.Event = field(default_factory=threading.Event)
     batches: list[list[str]] = field(default_factory=list)
 
-    def compute(self, window: Window) -> Records:
+    def compute(self, group: TokenizedGroup) -> Records:
         assert self.open.wait(30)
-        texts = [item.text.text for item in window.items]
-        assert [item.index for item in window.items] == [*range(len(texts))]
+        texts = [item.text.text for item in group.items]
+        assert [item.index for item in group.items] == [*range(len(texts))]
         self.batches.append(texts)
         if "bad" in texts:
             raise BertcliError("a bad text")
@@ -272,8 +272,8 @@ class Slow:
     seconds: float
     batches: list[list[str]]
 
-    def compute(self, window: Window) -> Records:
-        texts = [item.text.text for item in window.items]
+    def compute(self, group: TokenizedGroup) -> Records:
+        texts = [item.text.text for item in group.items]
         pause = between_batches.get()
         for _ in range(10):
             if pause is not None:

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from bertcli._version import __version__
 from bertcli.engine.packing import Packed
-from bertcli.errors import BertcliError, number_of
+from bertcli.errors import BertcliError, check_finite, number_of
 from bertcli.files.labelled.fields import NOTHING, FieldSpec, Parts, Row, read_text, read_texts
 from bertcli.files.texts import Item
 from bertcli.model import Model
 from bertcli.statistics.intervals import FigureFacts
 from bertcli.tasks.options import Truncation
-from bertcli.tasks.running.batches import check_finite, hidden_states, in_packed_batches
+from bertcli.tasks.running.batches import hidden_states, in_packed_batches
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tokens import Tokenizer, Tokens, refuse_long
@@ -255,7 +255,7 @@ def scores(candidate: Weighed, reference: Weighed) -> Numbers:
 class ScoreTask(RecordTask):
     """A task that scores the candidates of a row against its references: {index, scores [candidate][3], cut, empty}."""
 
-    batches_per_window = 1  # a row has more texts than the one that is counted
+    batches_per_group = 1  # a row has more texts than the one that is counted
     layer: int
     space_first: bool
     # Of ids; others have `weight`.

@@ -8,7 +8,7 @@ heads_figure   the pictures of attention weights in its figure
 layer_states   every layer's states of labelled texts or words, pooled, as the items that a probe classifies
 lens           the logit lens (nostalgebraist 2020)
 logistic       logistic regression with an L2 penalty, which probes are
-parts          PartWatcher: read or overwrite the states, attention and feed-forward outputs of a pass while it runs
+part_watcher   PartWatcher: read or overwrite the states, attention and feed-forward outputs of a pass while it runs
 patch          activation patching: which layer and token carry the difference between the results of two texts
 patch_result   its result: the table of effects, layers by tokens or heads
 probe          linear probes: predict your labels from each layer's states (Alain and Bengio 2016, arXiv 1610.01644)

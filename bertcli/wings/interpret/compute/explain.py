@@ -230,7 +230,7 @@ def _matched(model: LoadedModel, match: MaxSim, texts: Texts, options: ExplainOp
     for index, text in enumerate(texts):
         if text.pair is None:
             raise BertcliError("Give a query and a document to explain how they match (--text-pair).")
-        (item,) = task.window([text], index).items
+        (item,) = task.tokenize_group([text], index).items
         if item.tokens.lost:
             lost = "1 was" if item.tokens.lost == 1 else f"{item.tokens.lost} were"
             logger.warning(

@@ -20,7 +20,7 @@ from bertcli.analysis.layers import parse_layer
 from bertcli.analysis.texts import tokens_of
 from bertcli.analysis.trace.products import encoded
 from bertcli.engine.packing import pack
-from bertcli.errors import BertcliError, number_of
+from bertcli.errors import BertcliError, check_finite, number_of
 from bertcli.files.texts import Values, from_values
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.documents import ByName, Document, View
@@ -29,13 +29,13 @@ from bertcli.report.page import COLORS, Markup, document_table, element, html, p
 from bertcli.report.shades import Shaded, print_shades
 from bertcli.report.terminal import Column, folded, terminal_width, visible
 from bertcli.tasks.options import takes
-from bertcli.tasks.running.batches import BATCH_TOKENS, Numbers, check_finite
+from bertcli.tasks.running.batches import BATCH_TOKENS, Numbers
 from bertcli.tasks.running.task import length_limit
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.wings.interpret.compute.attention import Attention, shaded_lines
 from bertcli.wings.interpret.compute.heads_figure import attention_panel, heads_panel, rollout_panels
-from bertcli.wings.interpret.compute.parts import HEADS, WEIGHTS, PartWatcher
+from bertcli.wings.interpret.compute.part_watcher import HEADS, WEIGHTS, PartWatcher
 from bertcli.wings.interpret.compute.target import Target, TokenizedText, preparing, result_of, sentence_of
 from bertcli.wings.interpret.specs.heads import HeadsOptions
 

@@ -76,7 +76,7 @@ def states_task(model: LoadedModel, options: ProbeOptions, poolings: Sequence[Po
     modes = modes_of(poolings)
     layers = tuple(range(model.config.num_hidden_layers + 1))
     all_layers = replace(
-        task.plan,
+        task.steps,
         pooling=modes,
         layers=layers,
         width=len(layers) * model.config.hidden_size * max(1, len(modes)),

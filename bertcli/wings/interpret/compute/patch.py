@@ -19,16 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.analysis.texts import partners, tokens_of
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, check_finite
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.report.page import HEAT, Markup, element, maps, page, shaded, table
 from bertcli.report.terminal import Column
 from bertcli.tasks.options import takes
-from bertcli.tasks.running.batches import BATCH_TOKENS, Numbers, check_finite
+from bertcli.tasks.running.batches import BATCH_TOKENS, Numbers
 from bertcli.tasks.running.task import length_limit
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
-from bertcli.wings.interpret.compute.parts import HEADS, LAYERS, PATCHED_PLACES, PartWatcher
+from bertcli.wings.interpret.compute.part_watcher import HEADS, LAYERS, PATCHED_PLACES, PartWatcher
 from bertcli.wings.interpret.compute.patch_result import Patch
 from bertcli.wings.interpret.compute.target import (
     Target,

@@ -17,7 +17,7 @@ from bertcli.report.figures import Panel, WithFigure, heat_map
 from bertcli.report.shades import HeatMap, Shaded, fitting, print_shades, shows_shades
 from bertcli.report.terminal import Column, cell_count, folded, padded, terminal_width, visible
 from bertcli.tasks.running.batches import Numbers
-from bertcli.wings.interpret.compute.parts import ATTENTION, FEED_FORWARD, HEADS, LAYERS
+from bertcli.wings.interpret.compute.part_watcher import ATTENTION, FEED_FORWARD, HEADS, LAYERS
 
 TITLES = {
     LAYERS: "Residual stream after each layer",

@@ -14,7 +14,7 @@ import numpy as np
 
 from bertcli.analysis.texts import spelled, tokens_of
 from bertcli.engine.packing import Packed, pack
-from bertcli.errors import BertcliError, quoted
+from bertcli.errors import BertcliError, check_finite, quoted
 from bertcli.kinds.vectors import unit
 from bertcli.tasks.compute.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.compute.encode import plan_dense
@@ -23,7 +23,7 @@ from bertcli.tasks.parts.linear import check_label_head, label_logits, label_rea
 from bertcli.tasks.parts.pair_logits import logits_by_modules
 from bertcli.tasks.parts.prepared import prepare
 from bertcli.tasks.parts.scores import sigmoid
-from bertcli.tasks.running.batches import Numbers, check_finite, check_head, hidden_states
+from bertcli.tasks.running.batches import Numbers, check_head, hidden_states
 from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.interpret.options import TargetOptions

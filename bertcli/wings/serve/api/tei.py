@@ -313,7 +313,7 @@ def about(served: Served) -> ServedAbout:
         "model_dtype": "float32" if model.computing is None else model.computing.precision,
         "served_model_name": served.name,
         "model_type": _model_type(served),
-        "max_input_length": served.plan("encode", pooling="mean").limit,
+        "max_input_length": served.task_of("encode", pooling="mean").limit,
         "uses": [*served.uses],
         "routes": paths_for(served),
         "ranks_by": next((how for ranker, how in RANKERS.items() if ranker in served.uses), None),
