@@ -1,22 +1,28 @@
 """The command line. Only this file, process.py and status.py are imported before Ctrl-C and closed pipes are heeded.
 
-app            which commands there are, made of what is declared
-command        the function of a command, made of its groups of options, as Typer takes it
+app            which commands there are, made of what is declared; **in which group of `--help` a command stands**
+command        the function of a command, made of its groups of options, as Typer takes it; **how a word becomes a
+               value**
 doctor         the command doctor: its options and its lines
 errors         notes, warnings and errors on standard error
-guide          `bertcli guide`: print the manual, Markdown files in `bertcli/guide/` and in the folders of wings
-help           the help pages: whole (`--help`) and short (`-h`), as plain text
+guide          `bertcli guide`: print the manual, Markdown files in `bertcli/guide/` and in the folders of wings; **in
+               which order topics are listed**
+help           the help pages: whole (`--help`) and short (`-h`), as plain text; **which options `-h` shows**
 info           the command info: its lines
-inputs         what commands read: the groups of options for it, and the texts that they name, opened
+inputs         what commands read: the groups of options for it, and the texts that they name, opened; **what an
+               argument, a column or `--keep` means to each command**
 installed      the plugins that info and doctor list
-misunderstood  what is said of words that are not understood: a model as an argument, options that there are not
+misunderstood  what is said of words that are not understood: a model as an argument, options that there are not; **is a
+               word a model**
 neighbors      the command neighbors
-options        the groups of options that several commands share (model, input, work), declared as tasks declare theirs
+options        the groups of options that several commands share (model, input, work), declared as tasks declare theirs;
+               **which model is taken if none is given**
 other_tools    names that other tools have for options, each with what to write here
-output         where a result goes, in every command
+output         where a result goes, in every command; **that a result replaces no file that is read**
 params         the command params, and what trace shares with it: the model they analyze, which need not have weights
 process        the process around a command
-request        the request of a task's command, made of its options; what each kind of task reads
+request        the request of a task's command, made of its options; what each kind of task reads; **which options
+               contradict each other; which model is noted as not trained for this**
 results        what comes of a request, printed or written; what must be equal for --resume
 rewritten      files that are written again with other texts: when, and what is said (tag --redact)
 similarity     bertcli similarity: how much texts are alike
@@ -24,7 +30,8 @@ status         the exit statuses of commands, and which of them an error has
 tasks          the command of a task, made from its spec (`tasks/`)
 tokenize       the command tokenize: a row for each token
 trace          the command trace: its options, and which of table, record, page and arrays is written
-vectors        vectors in files: the option --dtype of encode, what files of arrays can hold, and in which form
+vectors        vectors in files: the option --dtype of encode, what files of arrays can hold, and in which form; **which
+               form of vectors fits the file**
 """
 
 import gc

@@ -103,7 +103,7 @@ def declaration(name: str) -> Command | TaskSpec | None:
 
 
 def own_declaration(name: str) -> Command | TaskSpec | None:
-    """The declaration of a command of the house or of a wing, or the spec of its task; None if there is none."""
+    """The declaration of a command of the core or of a wing, or the spec of its task; None if there is none."""
     return own_spec(name) or own_commands().get(name)
 
 

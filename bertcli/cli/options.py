@@ -73,7 +73,7 @@ def refuse(group: Any, names: Container[str], why: str) -> None:
 
 
 def engine_option(default: str | None, help: str) -> Any:
-    """The option that names an engine. Plugins are asked only for a name that is none of the house's engines."""
+    """The option that names an engine. Plugins are asked only for a name that neither the core nor a wing has."""
     return option(default, "NAME", help, callback=_known_engine, autocompletion=_engines_begun)
 
 

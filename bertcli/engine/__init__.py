@@ -1,12 +1,15 @@
 """Make NumPy fast: kernels, packed batches, threads. A pass is traced in `tracing/`; ONNX Runtime is in `wings/onnx/`.
 
-kernels         softmax, norms, activations, products
-product_rules   how products are divided on each processor: in strips or whole, by bertcli or by OpenBLAS
-packing         batches without padding, and attention in blocks that fit the cache
+kernels         softmax, norms, activations, products; **how exact each is**
+product_rules   how products are divided on each processor: in strips or whole, by bertcli or by OpenBLAS; **from how
+                many tokens**
+packing         batches without padding, and attention in blocks that fit the cache; **how large a micro-batch and a
+                block of attention may be**
 padded_batch    batches as users pass them, checked and packed
-threads         how many there are, and how they share a pass
+threads         how many there are, and how they share a pass; **how many are used when the machine, a container or the
+                user limits them**
 pauses          where a server looks whether a long computation is still wanted
-blas            OpenBLAS: which of its kernels, how many of its threads
+blas            OpenBLAS: which of its kernels, how many of its threads; **which kernel is taken**
 memory          freed memory, kept from batch to batch
 positions       what the other families compute from positions: relative positions, windows, rotations
 rope            the inverse frequencies of rotary positions

@@ -1,10 +1,12 @@
-"""What is brought to the house from outside its rooms: by wings, which come with it, and by plugins, which you install.
+"""What is brought to the core from outside its rooms: by wings, which come with it, and by plugins, which you install.
 
-declared  an `Extension`: what a wing or a plugin says of itself
+declared  an `Extension`: what a wing or a plugin says of itself; **what one may bring**
 wing      finds the wings, folders of `bertcli/wings/`
-plugin    finds the plugins, packages with an entry point; what happens if one cannot be used (a kind: kinds/read)
-brought   what both bring, by name: commands, names of `bertcli`, methods, engines, pages, families, tasks, kinds, …
-core      the house's own commands that are no task's
+plugin    finds the plugins, packages with an entry point; what happens if one cannot be used (a kind: kinds/read); **is
+          a plugin used, or reported as unfit**
+brought   what both bring, by name: commands, names of `bertcli`, methods, engines, pages, families, tasks, kinds, …;
+          **who is asked first**
+core      the core's own commands that are no task's
 of_kinds  what the folders of kinds bring: types of folders, ops, their formulas
 """
 

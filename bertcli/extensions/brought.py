@@ -1,4 +1,4 @@
-"""What wings and plugins bring, by name. A plugin is asked only for what neither the house nor a wing has."""
+"""What wings and plugins bring, by name. A plugin is asked only for what neither the core nor a wing has."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext

@@ -1,4 +1,4 @@
-"""The commands of the house that are no task's, each a module of `bertcli/cli/`."""
+"""The commands of the core that are no task's, each a module of `bertcli/cli/`."""
 
 from bertcli.extensions.declared import Command
 

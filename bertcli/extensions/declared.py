@@ -75,12 +75,12 @@ class Extension(NamedTuple):
     stands_on  other wings that this one imports; it cannot be used without them
     extra      the extra of `pip install 'bertcli[EXTRA]'` that it needs
 
-    What the house itself has in its rooms, a plugin brings so, and a wing its tasks:
+    What the core has in its rooms, a plugin brings so, and a wing its tasks:
 
     families   modules with a FAMILY, as those in `bertcli/models/`
     tasks      modules with a SPEC, as those in `bertcli/tasks/`, each with the module of its work, which has `plan`:
                {"bertcli_shout.shout": "bertcli_shout.work"}; the last part is the name of the command and the method
-    kinds      by a class in modules.json that the house does not know, the module that reads a folder with it: it has
+    kinds      by a class in modules.json that the core does not know, the module that reads a folder with it: it has
                `read`, as the files in `bertcli/kinds/`: {"bertcli_whitening.Whitening": "bertcli_whitening.kind"}
     """
 

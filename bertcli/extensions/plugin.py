@@ -1,6 +1,6 @@
 """Find plugins: packages with an entry point in the group `bertcli`, which names a module with an `Extension`.
 
-The house looks here only for a name that is none of its own, and for --help, info, doctor and the guide. A plugin that
+bertcli looks here only for a name that is none of its own, and for --help, info, doctor and the guide. A plugin that
 cannot be used is a warning of one line, and left out: it stops nothing that does not need it.
 But where a plugin's kind cannot read a model, that is an error: kinds/read.py raises it.
 """
@@ -109,7 +109,7 @@ def blamed(plugin: Plugin) -> Iterator[None]:
 
 def at_fault(error: BaseException) -> Plugin | None:
     """The plugin whose code raised an error, or was running when it was raised; None if it is none of theirs."""
-    # Not loaded for this alone: an error of the house needs no plugin.
+    # Not loaded for this alone: an error of bertcli's own needs no plugin.
     of_modules = {plugin.package: plugin for plugin in _plugins()} if _plugins.cache_info().currsize else {}
     at, culprit = error.__traceback__, None
     while at is not None:
@@ -243,7 +243,7 @@ def names_of(extension: Extension) -> list[tuple[str, str]]:
 
 @cache
 def own_names() -> frozenset[tuple[str, str]]:
-    """The names of the house and its wings, each with what it names."""
+    """The names of the core and its wings, each with what it names."""
     tasks = [file.stem for file in (HOME / "tasks").glob("*.py")]
     names = {("method", task) for task in tasks} | {("command", task.replace("_", "-")) for task in tasks}
     names.add(("engine", "numpy"))

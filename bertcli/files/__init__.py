@@ -1,11 +1,14 @@
 """Read texts, write results, search in stored vectors. formats.py lists the formats and what each holds.
 
-formats           the table of formats: a class for each, by the ending of a file's name
-texts             `Text` and `Texts`, the input of a task
+formats           the table of formats, an entry for each, by the ending of a file's name; **which ending is read and
+                  written how**
+texts             `Text` and `Texts`, the input of a task; **how many texts make a group**
 read/, write/     texts, rows, passages and vectors from files; records and vectors into files, with --resume
 labelled/         labelled texts: tables with named fields, and CoNLL's columns
-arrays, parquet   what is inside .npy, .npz and .safetensors files, and tables by pyarrow
-search            similarities of vectors, and the best rows of a file
+arrays, parquet   what is inside .npy, .npz and .safetensors files, and tables by pyarrow; **how much a packed file may
+                  unfold to**
+search            similarities of vectors, and the best rows of a file; **how vectors are compared**
 digest            a digest of files' contents
-files_beside      names of the files beside a result: FILE.errors.jsonl, FILE.settings.json
+files_beside      names of the files beside a result: FILE.errors.jsonl, FILE.settings.json; **is such a file ours to
+                  replace**
 """

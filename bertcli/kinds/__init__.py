@@ -1,24 +1,25 @@
 """What a model gives, as one object: a vector for a text, one for each token, a score of a pair.
 
-read              from a Layout (folder/layout.py) to the object: asks the kinds below in turn, then a plugin's
+read              from a Layout (folder/layout.py) to the object: asks the kinds below in turn, then a plugin's; **which
+                  kind a folder is**
 kind              `Kind`: what every kind answers, and the answers of a model without settings
 opened            what a kind reads of an opened model
 modules           what the list of sentence-transformers' modules says, whatever the kind
 candidate_labels  what scores candidates that a request names
 entities          what finds entities of types that a request names
 classifier        a classifier of one's own, on the states of a model of any kind
-pooling           a Pooling module
-vectors           hidden states to the vector of a text
+pooling           a Pooling module; **which pooling a folder has that names none**
+vectors           hidden states to the vector of a text; **where a vector is cut, and when it has length 1**
 pair_scores       the logits of pairs, where modules compute them
 graph             what adds the steps after the network to a graph of another engine
 late_interaction  the settings of queries and documents in late interaction
-scored_tokens     which tokens have a vector in late interaction
+scored_tokens     which tokens have a vector in late interaction; **how a query is filled up**
 relevance         how relevant a document is to a query, where each is encoded apart
 max_sim           how well the token vectors of a document match those of a query
 layers            Dense, LayerNorm, a cross-encoder's activation
-routes            a Router's routes, which the name of a prompt chooses
+routes            a Router's routes, which the name of a prompt chooses; **which route a text takes**
 query_tables      a Router's table of query weights
-sparse_vectors    sparse vectors, and what computes them of hidden states
+sparse_vectors    sparse vectors, and what computes them of hidden states; **which entries stay; how they are compared**
 
 Outside of these files nobody asks which kind it is. Each kind below is a file, or a folder of files, that KINDS names.
 Where it is deleted together with its lines here, a model of that kind is taken for a dense encoder.

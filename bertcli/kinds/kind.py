@@ -201,7 +201,7 @@ class Kind:
             "reranker: use another model."
         )
 
-    # ------------------------------------------------------------------------------------------- elsewhere in the house
+    # ------------------------------------------------------------------------------------------------ for other rooms
 
     @property
     def facts(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""`Opened`: what a kind reads of an opened model, which stands above it in the house (loaded_model.py)."""
+"""`Opened`: what a kind reads of an opened model, which stands above it (loaded_model.py)."""
 
 from typing import Protocol
 

@@ -1,6 +1,8 @@
 """Model families, one file each; registry.py finds them. Parts that several share are in network/.
 
-config, rope   the bases of the families' configurations: config.json's keys, read and checked
+config, rope   the bases of the families' configurations: config.json's keys, read and checked; **which settings are
+               refused**
 tensor_names   the notation of the families' tables: which tensor of a file holds a parameter
-registry       from a model_type to a family; from a checkpoint to its heads
+registry       from a model_type to a family; from a checkpoint to its heads; **which family a folder is, and which
+               heads it has**
 """

@@ -1,6 +1,17 @@
 """ELECTRA (Clark et al. 2020): BERT whose embeddings may be narrower than its layers, without a pooler.
 
 Two models come out of its training: a generator, which fills masks, and a discriminator, which finds replaced tokens.
+
+This file is the example of a family. All that one says is written in five small languages:
+
+    axes         the letters of shapes: V, E, H, …                              network/axes.py
+    fields       which arrays and modules a module has: parameter, part, …      network/module.py
+    keys         which keys of config.json are read, with which values          models/config.py
+    names        which tensor of a file a parameter is                          models/tensor_names.py
+    step names   what `trace` calls the ops of these modules                    analysis/trace/step_names.py
+
+A family computes as soon as it has axes, fields, keys and names, with no head but those that its files have. Without
+STEP_NAMES its steps are called as their ops; `variants` may be empty, `hints` is left out by most.
 """
 
 from typing import ClassVar
@@ -17,6 +28,9 @@ from bertcli.network.module import fixed, parameter, part, setting
 from bertcli.tracing.dispatch import Array
 
 
+# Axes and fields: a module is what it consists of, and `forward`. A letter is the size of an axis, which a key of the
+# configuration says below; `features="E"` is what the norm's own word for its axis stands for here. A name that BERT's
+# module has keeps its meaning, so that most of a family is inherited.
 class Embeddings(encoder.Embeddings):
     """BERT's with E numbers a token, then projected to H where that is another number"""
 
@@ -24,6 +38,7 @@ class Embeddings(encoder.Embeddings):
     segment: Array = parameter("T E")
     position: Array = parameter("P E")
     norm: LayerNorm = part(features="E")
+    # There only if this property of the configuration is true.
     projection: Linear | None = part(when="has_projection", outputs="H", inputs="E")
 
     def forward(self, batch: Packed) -> Array:
@@ -44,6 +59,8 @@ class Classifier(heads.FirstTokenClassifier):
     activation: str = fixed("gelu")
 
 
+# The root: embeddings, encoder, and every head that a file of this family may have. A field `X | None` without `when`
+# is a head, built if a checkpoint has it: models/registry.py tells which, by the names of classes and tensors.
 class Electra(Network):
     """Token ids to hidden states, with heads to apply to them"""
 
@@ -57,6 +74,8 @@ class Electra(Network):
     multiple_choice: Classifier | None = part(C="1")
 
 
+# Keys: the fields have config.json's own names and the defaults of the family's code (transformers'). `count` gives a
+# letter its size; `choice` lists what runs, and all else is refused by name, for all models or for one head's.
 class ElectraConfig(BertConfig):
     """An ELECTRA configuration with config.json's own keys; the defaults are those of ELECTRA's code."""
 
@@ -73,7 +92,8 @@ class ElectraConfig(BertConfig):
     title: ClassVar[str] = "ELECTRA"
 
 
-# The names of these modules' steps in `trace`; analysis/trace/step_names.py reads them by this constant's name.
+# Step names: `Class.field op | operation | result | weight`, below the name of a group. Only for classes of this file:
+# inherited ones have names. analysis/trace/step_names.py reads them by this constant's name.
 STEP_NAMES = """
 Embeddings
   Embeddings.projection linear | g) projection     | Encoder input        | W_e
@@ -82,6 +102,8 @@ Replaced tokens
   ReplacedTokens.output linear | b) linear         | Replaced-token logit | W_r
 """
 
+# Names: our path, then the tensor's name in files, without the family's prefix. Only what differs from BERT's tables,
+# which FAMILY lists beside this one.
 NAMES = """
 embeddings.projection.*   embeddings_project.*
 mlm.transform.*           generator_predictions.dense.*
@@ -92,6 +114,7 @@ rtd.dense.*               discriminator_predictions.dense.*
 rtd.output.*              discriminator_predictions.dense_prediction.*
 multiple_choice.dense.*   sequence_summary.summary.*
 """
+# What the registry finds this file by. `types`: each model_type, and what transformers' classes for it begin with.
 FAMILY = Family(
     types={"electra": "Electra"},
     config=ElectraConfig,

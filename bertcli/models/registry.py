@@ -101,7 +101,7 @@ def families(likely: str = "bert") -> Iterator[Family]:
         if member is not None:
             yield member
             taken.update(member.types)
-    from bertcli.extensions import plugin_parts  # late: nothing of it is needed for a family of the house
+    from bertcli.extensions import plugin_parts  # late: nothing of it is needed for a family of the core
 
     def unfit(module: str, member: Family) -> str | None:
         both = sorted(taken & member.types.keys())

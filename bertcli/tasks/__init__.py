@@ -5,11 +5,15 @@ classify       labels of a classifier, zero-shot, multiple choice, next sentence
 encode         texts to vectors, dense or sparse
 examples       examples of commands that suit a model, with texts in its language and format
 fill_mask      the words that fit a mask
-limits         what a request may cost: the bounds of a door, and the sizes that are compared with them
-options        declare the options of a task or a command once, for Python and for the command line
+limits         what a request may cost: the bounds of a door, and the sizes that are compared with them; **what is
+               multiplied to a size**
+options        declare the options of a task or a command once, for Python and for the command line; **which options are
+               for Python and HTTP alone**
 rank           documents by relevance to a query
-registry       find the specs of tasks: `TaskSpec` holds a task's options, needs, inputs, record and table
-request        a request, which every door makes; `run` is the only way from one to its results
+registry       find the specs of tasks: `TaskSpec` holds a task's options, needs, inputs, record and table; **what a
+               task needs, reads and answers**
+request        a request, which every door makes; `run` is the only way from one to its results; **what is refused
+               before any work, and in which order**
 score          how probable each token is, given the others
 tag            entities, and redaction
 """

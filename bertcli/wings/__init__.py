@@ -1,1 +1,1 @@
-"""The wings: each stands on the house, and can go without it. Nothing outside this folder imports one."""
+"""The wings: each stands on the core, and can go without it. Nothing outside this folder imports one."""

@@ -4,11 +4,12 @@ compare          `params` of two models side by side
 flow             which module feeds which, and the shape of its output; what stands for B and S
 formula          formulas for parameter counts: sums of products of axis symbols, read from the arrays of the tree
 keras            the rows of `params --style keras`
-memory           the peak memory of a forward pass
+memory           the peak memory of a forward pass; **when an activation is freed**
 outside_network  rows of `params` for weights outside the network
 plot             `params -o FILE.dot`: the rows as a graph of what feeds what, and which rows contain which
-rows             a row for each module: which parameters it counts, where a tied one counts, what --collapse merges
-table            the rows with their totals; the columns of the table, the lines below it
+rows             a row for each module: which parameters it counts, where a tied one counts, what --collapse merges;
+                 **with which module a tied parameter counts**
+table            the rows with their totals; the columns of the table, the lines below it; **which columns a style has**
 """
 
 from typing import Literal

@@ -1,7 +1,8 @@
 """Agents: `bertcli mcp`, a server of the Model Context Protocol over standard input and output.
 
 command   the command mcp: its options, and the models and folders that a client may use
-tools     the tools that a client sees: their schemas, made from the specs of tasks, and what they do
+tools     the tools that a client sees: their schemas, made from the specs of tasks, and what they do; **which model
+          answers, and what is allowed**
 roots     which files a client may name: those below the folders of --root
 server    the protocol: requests in, results out; the only file that imports the package mcp
 """

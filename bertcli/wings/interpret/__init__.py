@@ -1,7 +1,8 @@
 """Views of a model at work, by forward passes alone: explain, lens, heads, patch, probe, diff.
 
 command   make the command of a view from its spec (specs/), and print its result or write it as a record or a page
-examples  examples of the views for `bertcli info`: which of them can use a model, with texts that suit it
+examples  examples of the views for `bertcli info`: which of them can use a model, with texts that suit it; **which
+          model has which view**
 labelled  read the labelled texts of the view probe from a file
 options   the options that several views share: maximum length (`CutOptions`) and the target (`TargetOptions`)
 registry  find the specs of the views (explain, lens, heads, patch, probe, diff), of which command.py makes commands

@@ -1,7 +1,7 @@
 """Keywords: the words of a text that its vector is nearest to.
 
 keywords     the task: its options, record and table
-work         its computation, beside the vectors of `encode`
+work         its computation, beside the vectors of `encode`; **which words are candidates**
 stop_words   English stop words; when texts seem not to be English
 """
 

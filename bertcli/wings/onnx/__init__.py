@@ -2,14 +2,14 @@
 
 engine           the object that computes a model's hidden states, and how exact its int8 is
 open_session     a session for a network; pass_times: how long a pass takes
-exactness        how far int8 is from float32
+exactness        how far int8 is from float32; **from where on it is refused**
 exporter, rules  from a pass to a graph: a rule for each op
 graph, file      the graph, and how it is written
-session          run a file; the cache of graphs
+session          run a file; the cache of graphs; **when a cached graph is used again**
 command          the command export: its options and messages
 doctor           what ONNX Runtime adds to `bertcli doctor`
 examples         examples of `bertcli export` for `bertcli info`
-export           a model as an ONNX file, or as a folder that other libraries can open
+export           a model as an ONNX file, or as a folder that other libraries can open; **which outputs a file has**
 export_options   the options of export, for Python and the command
 """
 

@@ -1,17 +1,19 @@
 """Semantic search: in files, and among stored vectors.
 
-bm25         words in passages: BM25, and the fusion of two rankings
+bm25         words in passages: BM25, and the fusion of two rankings; **how two rankings are fused**
 calls        the same from Python: `bertcli.search`, `bertcli.search_files`
 command      `bertcli search`, made from the spec: opens what is searched, prints or writes the hits
 examples     examples of `bertcli search` for `bertcli info`
-files        search over files: passages are read, encoded (or taken from an index), and ranked by a query
-index        the file that `search --index` keeps: the vectors of files' passages, by a digest of each file
+files        search over files: passages are read, encoded (or taken from an index), and ranked by a query; **in which
+             order hits come**
+index        the file that `search --index` keeps: the vectors of files' passages, by a digest of each file; **what
+             leaves an index, and when one is refused**
 nearest      the rows of a file of vectors that are nearest to queries
 rows         the vectors of passages, dense or sparse: their arrays, and their scores with queries
 spec         the options with their help, and for each of the two searches what a hit is
 stored       the texts nearest to a query, among the vectors in a file
-tables       how hits are printed
-vectors      how passages and queries are encoded, and compared
+tables       how hits are printed; **which hits are marked as far**
+vectors      how passages and queries are encoded, and compared; **when a hit is near; how long a chunk is**
 """
 
 from bertcli.extensions import Command, Extension
