@@ -26,11 +26,15 @@ class UnusableText(BertcliError):
     """A text that a task cannot use; without it the others may be fine."""
 
 
-def damaged() -> BertcliError:
-    """The error for a result that is NaN or infinite, which sound weights never give."""
-    return BertcliError(
-        "The result holds NaN or infinite numbers: the weights are damaged, or never were right, so use another model."
-    )
+class NotFinite(BertcliError):
+    """A result that is NaN or infinite, which sound weights never give."""
+
+    def __init__(
+        self,
+        why: str = "The result holds NaN or infinite numbers: the weights are damaged, or never were right, so use "
+        "another model.",
+    ) -> None:
+        super().__init__(why)
 
 
 def check_finite(values: Any) -> None:
@@ -38,7 +42,7 @@ def check_finite(values: Any) -> None:
     import numpy as np  # late: errors are imported before the number of threads is chosen
 
     if not np.isfinite(values).all():
-        raise damaged()
+        raise NotFinite
 
 
 class _Short(reprlib.Repr):

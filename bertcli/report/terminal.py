@@ -16,7 +16,7 @@ from io import TextIOWrapper
 from itertools import zip_longest
 from typing import Any, Literal
 
-from bertcli.errors import damaged
+from bertcli.errors import NotFinite
 from bertcli.report.encodable import HANDLER, encodable
 
 # How a result is printed, by every command that prints one.
@@ -265,5 +265,5 @@ def as_json(value: Any, indent: int | None = None) -> bytes:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     except ValueError:
-        raise damaged() from None
+        raise NotFinite from None
     return CONTROL_BUT_LINES.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()

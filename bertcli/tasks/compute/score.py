@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from logging import getLogger
 
-from bertcli.errors import BertcliError, damaged, quoted
+from bertcli.errors import BertcliError, NotFinite, quoted
 from bertcli.files.texts import Item
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.fill_mask import own_masks
@@ -86,7 +86,7 @@ def _record(model: LoadedModel, item: Item, scored: list[tuple[int, float]], at_
     loss_sum = -math.fsum(log_prob for _, log_prob in scored) if scored else None
     loss = None if loss_sum is None else loss_sum / len(scored)
     if loss is not None and not loss < math.log(float(2**1000)):
-        raise damaged()
+        raise NotFinite
     exponential = None if loss is None else math.exp(loss)
     if at_masks:
         of_text = {"loss_sum": loss_sum, "perplexity": exponential}

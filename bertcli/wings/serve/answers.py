@@ -8,7 +8,7 @@ import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from bertcli.errors import damaged
+from bertcli.errors import NotFinite
 
 # Values of JSON, and arrays of float32, whole numbers and bytes.
 Answer = Any
@@ -33,7 +33,7 @@ def written(answer: Answer) -> bytes:
     content = orjson.dumps(answer, _plain, OPTIONS)
     # orjson writes NaN and infinity as null.
     if b"null" in content and not _is_finite(answer):
-        raise damaged()
+        raise NotFinite
     return content
 
 

@@ -21,7 +21,7 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import Scope
 
 from bertcli.engine.pauses import Abandoned
-from bertcli.errors import BertcliError, damaged, number_of, quoted
+from bertcli.errors import BertcliError, NotFinite, number_of, quoted
 from bertcli.tasks.limits import TooMuch
 from bertcli.wings.serve.answers import CHUNK, Answer, LongResponse, written
 from bertcli.wings.serve.connections import Connections, most_connections
@@ -176,7 +176,6 @@ class Server(Service):
             headers["X-Truncated"] = listed([cut["index"] for cut in cuts])
             if isinstance(answer, dict):
                 answer = {**answer, "truncated": cuts}
-        exchange.keep(answer)
         content = await exchange.in_thread(written, answer, unless=exchange.is_short)
         response_type = Response if len(content) <= CHUNK else LongResponse
         return response_type(content, headers=headers, media_type="application/json")
@@ -187,9 +186,6 @@ class Server(Service):
         short = sum(map(len, chunks)) <= LONG_BODY
         body = await exchange.in_thread(lambda: parse_json(joined(chunks)), unless=short)
         exchange.body = {**body, **exchange.request.path_params}
-        exchange.keep(body, exchange.body)
-        # Only `exchange` holds it now: it frees it in another thread.
-        del body
         return await exchange.answer(route, exchange.body, short=short)
 
     async def _body(self, exchange: Exchange) -> list[bytes]:
@@ -270,7 +266,7 @@ class Server(Service):
                 return error
             case TooMuch():
                 return Refusal(422, str(error), code=error.code)
-            case BertcliError() if str(damaged()) in str(error):
+            case NotFinite():
                 return Refusal(500, self._without_paths(str(error)), code="not_finite")
             case BertcliError():
                 why = COMMAND_LINE_OPTIONS.sub(_as_field, self._without_paths(str(error)))

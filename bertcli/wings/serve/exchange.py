@@ -16,14 +16,13 @@ from starlette.requests import ClientDisconnect, Request
 from typing_extensions import TypedDict
 
 from bertcli.engine.pauses import Abandoned, pausing
-from bertcli.errors import BertcliError, number_of
+from bertcli.errors import BertcliError, NotFinite, number_of
 from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
 from bertcli.tasks.limits import LISTS, Cost, check_options, check_texts, over, too_many_texts
 from bertcli.tasks.options import WindowOptions
 from bertcli.tasks.running.task import Task
 from bertcli.wings.serve.answers import Answer
 from bertcli.wings.serve.requests import (
-    LONG_BODY,
     Refusal,
     TruncatingRequest,
     validate,
@@ -72,7 +71,6 @@ class Exchange:
     begun: float = field(default_factory=monotonic)
     over: bool = False
     _call: QueuedTask | None = None  # what the stream computes for it
-    _kept: list[Any] = field(default_factory=list)  # values that `end` frees
 
     def __post_init__(self) -> None:
         self.cost = Cost(self.service.limits.door)
@@ -87,7 +85,6 @@ class Exchange:
         assert route.request is not None
         most, options = self.cost.limits.texts or 0, places_of_options(route)
         request = await self.in_thread(validate, route.request, body, most, options, unless=short)
-        self.keep(request)
         self.served, self.use = self.service.choose(route.uses, request.model)
         return await route.answer(self, request)
 
@@ -191,18 +188,11 @@ class Exchange:
             raise too_many_texts(len(values), most)
         return values
 
-    def keep(self, *values: Any) -> None:
-        """Keep values until `end`, when another thread frees them."""
-        self._kept += values
-
     def end(self) -> None:
-        """Free the kept values. Nothing more is computed for this request."""
+        """Compute nothing more for this request."""
         self.over = True
         self.body = {}
         self._call = None
-        kept, self._kept = self._kept, []
-        if self.bytes_held > LONG_BODY or not self.is_short:
-            self.service.drop(kept)
 
     # -------------------------------------------------------------------------------------------------------- limits
 
@@ -278,7 +268,6 @@ class Exchange:
         if self.over:
             raise Abandoned
         self._call = call
-        self.keep(call.items, call.values)
         try:
             self.service.stream.add(call)
             values = await asyncio.wrap_future(call.future)
@@ -288,7 +277,8 @@ class Exchange:
         self.service.metrics.observe("te_request_inference_duration", monotonic() - call.begun)
         for index, value in enumerate(values):
             if isinstance(value, BertcliError):
-                raise BertcliError(f"The text at index {index}: {value}")
+                error = NotFinite if isinstance(value, NotFinite) else BertcliError
+                raise error(f"The text at index {index}: {value}")
             if isinstance(value, Exception):
                 raise value
         return values

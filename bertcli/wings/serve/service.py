@@ -27,8 +27,6 @@ MOST_UNKNOWN_NAMES = 1000
 READING_THREADS = 4
 # Similarity (of difflib) from which a name counts as a misspelt one.
 NEARLY = 0.85
-# Values of a list that are freed at a time.
-FREED_TOGETHER = 1000
 # Bodies of the largest size that may be in memory at a time.
 BODIES_HELD = 32
 # Seconds that the running batch has when the server ends.
@@ -138,18 +136,6 @@ class Service:
         self._in_pool += 1
         running.add_done_callback(self._left_pool)
         return await asyncio.wrap_future(running)
-
-    def drop(self, values: list[Any]) -> None:
-        """Free values in another thread, some at a time: freeing a million of them holds up all threads."""
-
-        def free() -> None:
-            while values:
-                last = values.pop()
-                while isinstance(last, list) and last:
-                    del last[-FREED_TOGETHER:]
-
-        with suppress(RuntimeError):  # at the end there is no other thread any more
-            self._pool.submit(free)
 
     def _left_pool(self, running: "Future[Any]") -> None:
         self._in_pool -= 1
