@@ -20,10 +20,9 @@ from bertcli.cli.errors import reported
 from bertcli.cli.help import short, usage, whole
 from bertcli.cli.misunderstood import answered, refuse_one_dash, refuse_surplus
 from bertcli.cli.options import COMMON, COMMON_NAMES, CommonOptions, name_of, wrong
-from bertcli.cli.output import check_not_read
 from bertcli.errors import BertcliError
 from bertcli.extensions.declared import CommandParts
-from bertcli.files.files_beside import replaced_by
+from bertcli.files.files_beside import check_not_read, replaced_by
 from bertcli.report.written import COMMAND
 from bertcli.tasks.options import declared, is_offered, types_of
 
@@ -194,7 +193,7 @@ def set_threads(count: int) -> None:
 def refuse_overwriting(ctx: typer.Context, output: str) -> None:
     """Raise BertcliError for an output file that another option names, or that is of a model: it would be lost.
 
-    The files of a pattern or a folder are compared with it when they are opened (inputs.py).
+    The files of a pattern or a folder are compared with it when they are opened (tasks/request.py, output.py).
     """
     for parameter in ctx.command.params:
         value = ctx.params.get(str(parameter.name))

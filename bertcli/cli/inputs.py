@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from bertcli.cli.options import InputOptions, argument, name_of, refuse, wrong
-from bertcli.cli.output import OutputOptions, check_not_read
 from bertcli.tasks.options import OWN, option
 
 if TYPE_CHECKING:
@@ -31,21 +30,18 @@ class SingleTexts(InputOptions):
     pair_column: None = field(default=None, init=False)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class TextsAlone(InputOptions):
     """The input options of a task whose pairs are rare: rows that have a second text call it text_pair."""
 
     not_offered: ClassVar[tuple[str, ...]] = ("text_pair", "pair_column")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class TextsWithoutIds(InputOptions):
     """The input options of `fill-mask`, whose rows have ids of the vocabulary."""
 
     not_offered: ClassVar[tuple[str, ...]] = (*TextsAlone.not_offered, "id_column", "keep")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class FewTexts(InputOptions):
     """The input options of a command that looks at few texts: rows have a header; a second text is text_pair."""
 
@@ -115,14 +111,8 @@ class QueryRows(InputOptions):
 # ----------------------------------------------------------------------------------------------------- opening texts
 
 
-def read_texts(
-    options: InputOptions,
-    output: OutputOptions,
-    keep_going: bool = False,
-    called: str = "text",
-    way_on: str = "",
-) -> "Texts":
-    """Open the texts of the options: arguments, files (none of which may be the output), or stdin.
+def read_texts(options: InputOptions, keep_going: bool = False, called: str = "text", way_on: str = "") -> "Texts":
+    """Open the texts of the options: arguments, files, or stdin.
 
     `called` is the word for a text in messages, `way_on` ends the message on a text that cannot be used. Wrong usage is
     a typer.BadParameter.
@@ -142,9 +132,7 @@ def read_texts(
     if columns.keep_all:
         columns = columns._replace(keep=all_other_fields(files, columns))
     named = files or [STANDARD_INPUT]
-    texts = rows_in(named, columns, keep_going, names_columns(options), way_on, options.limit)
-    check_not_read(output.output, texts.files or ())
-    return texts
+    return rows_in(named, columns, keep_going, names_columns(options), way_on, options.limit)
 
 
 def check_rows(texts: "Texts") -> None:

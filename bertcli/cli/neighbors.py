@@ -41,8 +41,8 @@ def neighbors(model: ModelOptions, output: OutputOptions, options: NeighborsOpti
     pieces the error message lists them.
     """
     words = InputOptions(texts=options.words, input=[options.input] if options.input else None)
-    source = read_texts(words, output, called="word")
-    output.check()
+    source = read_texts(words, called="word")
+    output.check(source)
     opened = open_model(model, MASKED_SAMPLE)
     from bertcli.tasks.compute.neighbors import neighbors
 

@@ -2,24 +2,25 @@
 
 `OutputOptions` declares --format and -o. Records of texts are written by results.py, as they come; `write_results`
 writes records that are in memory, and `show` a document. No output replaces or removes a file that the command reads:
-`check_not_read` is asked of the files that options name (command.py), and of those of patterns and folders (inputs.py).
+`check_not_read` is asked of the files that options name (command.py), and of those of patterns and folders (`check`, or
+of a request tasks/request.py).
 """
 
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from bertcli.cli.options import ONE_FILE
 from bertcli.errors import BertcliError
-from bertcli.files.files_beside import replaced_by
+from bertcli.files.files_beside import check_not_read
 from bertcli.files.formats import FIGURES, PAGE, TABLES, check_output, ending_of
 from bertcli.report.terminal import PrintFormat
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
+    from bertcli.files.texts import Texts
     from bertcli.report.documents import Document
     from bertcli.report.figures import Panel
     from bertcli.report.tables import Record, Table
@@ -85,8 +86,10 @@ class OutputOptions(PrintOptions):
         """True if a figure is written."""
         return self.ending in FIGURES
 
-    def check(self) -> None:
-        """Raise BertcliError for a file that cannot be written, before any work is done."""
+    def check(self, texts: "Texts | None" = None) -> None:
+        """Raise BertcliError for a file that cannot be written, or that is read for texts, before any work is done."""
+        if texts is not None:
+            check_not_read(self.output, texts.files or ())
         check_output(self.output, self.endings)
         if self.is_figure:
             from bertcli.report.figures import require_matplotlib
@@ -94,33 +97,16 @@ class OutputOptions(PrintOptions):
             require_matplotlib()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class PageOutput(OutputOptions):
     """The output of a command that also draws a page."""
 
     endings: ClassVar[tuple[str, ...]] = (*TABLES, PAGE)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class FigureOutput(PageOutput):
     """The output of a command that also draws a page, and its plots as a figure for papers."""
 
     endings: ClassVar[tuple[str, ...]] = (*PageOutput.endings, *FIGURES)
-
-
-def check_not_read(
-    output: str | None, files: Iterable[str | Path], why: str = "the texts are read from {}", option: str = "--output"
-) -> None:
-    """Raise BertcliError if writing this option's file would replace or remove a file that is read, by whatever name.
-
-    why: how it is read; {} stands for it.
-    """
-    there = [] if output is None else [*filter(os.path.isfile, replaced_by(output))]
-    for file in filter(os.path.isfile, files if there else ()):
-        for replaced in there:
-            if os.path.samefile(file, replaced):
-                it = "it" if replaced == output else f"{replaced} beside it"
-                raise BertcliError(f"Cannot write {output}: {why.format(it)}; choose another {option}.")
 
 
 def is_folder(output: str | None) -> bool:

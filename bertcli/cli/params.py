@@ -118,7 +118,6 @@ class ParamsOptions:
             raise wrong("--formulas", "they can be shown for only one model; leave out --versus.")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ParamsOutput(PageOutput):
     """The table in a file, or the graph: .dot, .mmd (Mermaid); .svg and .png are drawn by Graphviz."""
 

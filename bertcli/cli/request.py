@@ -85,7 +85,7 @@ def complete(spec: TaskSpec, given: Given, endings: tuple[str, ...]) -> Request:
         check_rows(texts)
     prompt_name = getattr(options, "prompt_name", None)
     open_named = partial(open_model, given.model, needs.sample or MASKED_SAMPLE, given.engine, prompt_name)
-    return Request(spec, replace(options, workers=options.workers or "auto"), texts, open_named)
+    return Request(spec, replace(options, workers=options.workers or "auto"), texts, open_named, output)
 
 
 def without_clashes(texts: "Texts", given: Given, spec: TaskSpec, options: Any) -> "Texts":
@@ -130,7 +130,7 @@ def check_rows(texts: "Texts") -> int:
 
 def as_texts(given: Given) -> "Texts":
     """Open texts, each a request's text."""
-    return read_texts(given.texts, given.output, given.options.keep_going, way_on=WAY_ON)
+    return read_texts(given.texts, given.options.keep_going, way_on=WAY_ON)
 
 
 def before_choices(given: Given) -> "Texts":
@@ -175,12 +175,12 @@ def as_questions(given: Given) -> "Texts":
         )
     elif without_context and not (questions.texts and questions.input):
         raise wrong("--context", "give the text that holds the answer.")
-    return read_texts(questions, given.output, given.options.keep_going, called="question", way_on=WAY_ON)
+    return read_texts(questions, given.options.keep_going, called="question", way_on=WAY_ON)
 
 
 def as_documents(given: Given) -> "Texts":
     """Open documents, each with the query: the first argument, or from its row."""
-    options, output, keep_going = given.texts, given.output, given.options.keep_going
+    options, keep_going = given.texts, given.options.keep_going
     if options.query_column is not None:
         if options.texts:
             raise wrong("QUERY", "give the query or --query-column, not both.")
@@ -195,7 +195,7 @@ def as_documents(given: Given) -> "Texts":
             id_column=options.id_column,
             keep=options.keep,
         )
-        return read_texts(rows, output, keep_going, called="row", way_on=WAY_ON)
+        return read_texts(rows, keep_going, called="row", way_on=WAY_ON)
     if not options.texts:
         raise wrong("QUERY", "give the query, or the field that holds it (--query-column).")
     query, *documents = options.texts
@@ -209,7 +209,7 @@ def as_documents(given: Given) -> "Texts":
         id_column=options.id_column,
         keep=options.keep,
     )
-    source = read_texts(single, output, keep_going, called="document", way_on=WAY_ON)
+    source = read_texts(single, keep_going, called="document", way_on=WAY_ON)
     from bertcli.tasks.compute.rank import with_query
 
     return with_query(query, source)

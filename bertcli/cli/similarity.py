@@ -2,7 +2,8 @@
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 from bertcli.cli.inputs import SingleTexts, read_texts
 from bertcli.cli.options import EngineOptions, ModelOptions, wrong
@@ -14,9 +15,10 @@ from bertcli.files.formats import ARRAYS, TABLES
 from bertcli.report.tables import Record, Table
 from bertcli.report.terminal import Column
 from bertcli.report.written import say_written, size_on_disk
-from bertcli.tasks.encode import DenseOptions
+from bertcli.tasks.encode import SPEC, DenseOptions
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import SENTENCE_SAMPLE
+from bertcli.tasks.request import Request, begin
 
 logger = logging.getLogger("bertcli")
 MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 MB
@@ -38,14 +40,12 @@ class ComparedOptions(DenseOptions):
     keep_going: bool = field(default=False, init=False)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ComparedTexts(SingleTexts):
     """The texts that are compared: single ones, of a file with a header."""
 
     not_offered: ClassVar[tuple[str, ...]] = ("no_header", "delimiter", "id_column", "keep")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ComparedOutput(OutputOptions):
     """The output of cosines, which may be an array."""
 
@@ -95,21 +95,20 @@ def similarity(
     and paraphrases: their numbers from 0, the cosine, both texts.
     """
     nearest.refuse_contradictions(output, options)
-    source = read_texts(texts, output)
-    output.check()
+    source = read_texts(texts)
+    output.check(source)
     texts_in_all = check_rows(source)
     if nearest.top_k is None and texts_in_all >= MANY:
         side, size = f"{texts_in_all:,}", size_on_disk(4 * texts_in_all**2)
         logger.info("%s × %s cosines take %s; --top-k gives those of the nearest texts alone.", side, side, size)
-    opened = open_model(model, SENTENCE_SAMPLE, engine, options.prompt_name)
-    from bertcli.tasks.compute.encode import plan
+    opens = partial(open_model, model, SENTENCE_SAMPLE, engine, options.prompt_name)
+    task: Any = begin(Request(SPEC, replace(options, workers="auto"), source, opens, output.output))
     from bertcli.tasks.compute.similarity import cosines, nearest_pairs, similarity, vectors_of
     from bertcli.tasks.running.run import results
 
-    note_untrained(model, opened, ("encode",))
-    task = plan(opened, replace(options, workers="auto"))
+    note_untrained(model, task.model, ("encode",))
     logger.info("%s.", task.summary)
-    if (how := opened.kind.compared) != "cosine":
+    if (how := task.model.kind.compared) != "cosine":
         logger.info("the checkpoint compares vectors by %s; these are cosines.", how)
     blocks, items = [], []
     with counted(results(task, source), "similarity", source, output) as computed:

@@ -41,8 +41,8 @@ def tokenize(texts: FewTexts, model: ModelOptions, output: OutputOptions, option
     Start and end are a piece's position in its text, in characters. Segment 0 is the
     text and segment 1 its pair, for models that have segments; else it is 0.
     """
-    source = read_texts(texts, output)
-    output.check()
+    source = read_texts(texts)
+    output.check(source)
     from bertcli.folder.hub import Source
 
     folder = Source(**model.load_arguments(MASKED_SAMPLE)).find(weights=False)

@@ -74,7 +74,6 @@ class TraceOptions:
                 raise wrong("--output", why)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class TraceOutput(PageOutput):
     """The table in a file, the pass as a page, or the arrays of all outputs."""
 

@@ -1,12 +1,13 @@
 """The files beside a result, for what its format has no room for: FILE.errors.jsonl, FILE.settings.json.
 
 A result replaces and removes those of an earlier one of its name. So they, and the folder of an unfinished run, are
-looked at before: what bertcli has not written is not touched.
+looked at before: what bertcli has not written is not touched. Nor is what a command reads (`check_not_read`).
 """
 
 import json
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from bertcli.errors import BertcliError
@@ -30,6 +31,21 @@ def names_beside(ending: str) -> list[str]:
 def replaced_by(file: str) -> list[str]:
     """The files that writing this one may replace or remove: itself, and those beside it."""
     return [file, *(f"{os.path.realpath(file)}.{name}" for name in names_beside(Path(file).suffix))]
+
+
+def check_not_read(
+    output: str | None, files: Iterable[str | Path], why: str = "the texts are read from {}", option: str = "--output"
+) -> None:
+    """Raise BertcliError if writing this option's file would replace or remove a file that is read, by whatever name.
+
+    why: how it is read; {} stands for it.
+    """
+    there = [] if output is None else [*filter(os.path.isfile, replaced_by(output))]
+    for file in filter(os.path.isfile, files if there else ()):
+        for replaced in there:
+            if os.path.samefile(file, replaced):
+                it = "it" if replaced == output else f"{replaced} beside it"
+                raise BertcliError(f"Cannot write {output}: {why.format(it)}; choose another {option}.")
 
 
 def parts_folder(path: Path) -> Path:

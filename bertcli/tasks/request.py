@@ -1,8 +1,8 @@
 """A request: a task with its options, on texts, by a model. `run` is the only way from one to its results.
 
 The command line, a method of `Model`, a server's route and an assistant's tool each make a `Request`. `begin` refuses,
-before any work, what cannot be done: sizes above the bounds of the door (limits.py), options that do not fit the model
-(the task's own `plan`).
+before any work, what cannot be done: a file that is read and would be written, sizes above the bounds of the door
+(limits.py), options that do not fit the model (the task's own `plan`).
 """
 
 from collections.abc import Callable, Generator
@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from bertcli.engine.pauses import check_wanted
+from bertcli.files.files_beside import check_not_read
 from bertcli.files.texts import Texts
 from bertcli.tasks.limits import NO_LIMITS, Cost, DoorLimits, check_options, check_texts
 from bertcli.tasks.options import ReadOptions
@@ -26,6 +27,7 @@ class Request:
 
     texts   not read yet
     open    opens the model, or gives it if it is open; called once nothing else is to be refused
+    output  the file to which the results go, of which none may be read; None: they are printed, or values
     limits  the bounds of the door through which the request comes; where there are any, the texts are in memory
     """
 
@@ -33,14 +35,17 @@ class Request:
     options: ReadOptions
     texts: Texts
     open: Callable[[], "LoadedModel"]
+    output: str | None = None
     limits: DoorLimits = NO_LIMITS
 
 
 def begin(request: Request) -> "Task[Any]":
     """Refuse what cannot be done, before any work, open the model, and make the task.
 
-    Errors: TooMuch; BertcliError for a missing head, options that do not fit the model, and texts that cannot be used.
+    Errors: TooMuch; BertcliError for an output that is read, a missing head, options that do not fit the model, and
+    texts that cannot be used.
     """
+    check_not_read(request.output, request.texts.files or ())
     limits = request.limits
     texts = [] if limits is NO_LIMITS else list(request.texts)
     if texts:

@@ -1,12 +1,16 @@
 """A request is refused by its size before any work is done, whoever makes it; without bounds it is not."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import bertcli
+from bertcli.errors import BertcliError
+from bertcli.files.read.inputs import rows_in
 from bertcli.files.texts import from_values
 from bertcli.model import Model
+from bertcli.tasks.fill_mask import FillMaskOptions
 from bertcli.tasks.limits import DoorLimits, TooMuch
 from bertcli.tasks.registry import spec
 from bertcli.tasks.request import Request, begin, run
@@ -59,7 +63,7 @@ def requested(task: str, texts: list[str], options: dict[str, Any], limits: Door
     of_task = spec(task)
     assert of_task is not None
     made: Any = of_task.options(**options)
-    return Request(of_task, made, from_values(texts), lambda: model, limits)
+    return Request(of_task, made, from_values(texts), lambda: model, limits=limits)
 
 
 @pytest.mark.parametrize(("task", "texts", "options", "limits", "code", "said"), REFUSED)
@@ -85,3 +89,17 @@ def test_a_request_within_its_bounds_gives_what_the_method_gives() -> None:
     request = requested("fill-mask", [MASKED], {"top_k": 50}, within, model)
     records = [record for block in run(request) for record in block.records()]
     assert records == model.fill_mask([MASKED], top_k=50)
+
+
+def test_a_request_that_would_write_what_it_reads_opens_no_model(tmp_path: Path) -> None:
+    file = tmp_path / "cloze.txt"
+    file.write_text(MASKED, encoding="utf-8")
+    of_task = spec("fill-mask")
+    assert of_task is not None
+
+    def opens() -> Model:
+        raise AssertionError("opened")
+
+    request = Request(of_task, FillMaskOptions(), rows_in([str(file)]), opens, str(file))
+    with pytest.raises(BertcliError, match="the texts are read from it; choose another --output"):
+        begin(request)

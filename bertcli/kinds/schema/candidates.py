@@ -4,7 +4,7 @@ The prompt is as for entities, but with the mark [L], and a task's name in place
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -22,7 +22,6 @@ from bertcli.tracing.dispatch import Array
 TASK_NAME = "category"  # the library has no name of its own
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class SchemaCandidates(SchemaFinder):
     """Scores candidates. One may be described: "sports: games, teams and players"."""
 

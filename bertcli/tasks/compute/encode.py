@@ -14,9 +14,10 @@ from bertcli.files.texts import Item, Values, from_values
 from bertcli.kinds.vectors import VectorSteps, pool
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
-from bertcli.tasks.encode import EncodeOptions
+from bertcli.tasks.encode import SPEC, EncodeOptions
 from bertcli.tasks.parts.prepared import prepare
 from bertcli.tasks.parts.prepared_task import PreparedBlock, PreparedTask
+from bertcli.tasks.request import Request, begin
 from bertcli.tasks.running.batches import check_head, hidden_states, in_packed_batches
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import Record, TokenizedGroup
@@ -38,8 +39,9 @@ def encode(model: LoadedModel, texts: Values, options: EncodeOptions) -> Array:
         raise BertcliError("With pooling none a text has more than one vector: use encode_blocks.")
     if options.keep_going:
         raise BertcliError("With keep_going a text may have no vector: use encode_blocks.")
-    task = plan_dense(model, options)
-    vectors = [np.asarray(block.vectors) for block in results(task, from_values(texts, options.pairs))]
+    request = Request(SPEC, options, from_values(texts, options.pairs), lambda: model)
+    task: Any = begin(request)
+    vectors = [np.asarray(block.vectors) for block in results(task, request.texts)]
     return np.concatenate([np.empty((0, task.steps.width), np.float32), *vectors])
 
 

@@ -195,7 +195,6 @@ class Task(Generic[R]):
         return items
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class RecordTask(Task[Records]):
     """A task that gives a record of each text."""
 

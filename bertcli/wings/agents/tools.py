@@ -208,7 +208,7 @@ def _of_task(
         texts = chosen.pop("texts")
         options: Any = task.options(**chosen, **(fixed or {}))
         model = models.for_task(task, options)
-        asked = Request(task, options, from_values(texts), lambda: model, LIMITS)
+        asked = Request(task, options, from_values(texts), lambda: model, limits=LIMITS)
         every = [record for block in run(asked) for record in block.records()]
         return {"records": every, "model": model.name}
 
@@ -274,7 +274,7 @@ def _similarity(models: AvailableModels, texts: Sequence[str]) -> Any:
     assert task is not None
     options = EncodeOptions(normalize=True)
     model = models.for_task(task, options, COMPARED)
-    asked = Request(task, options, from_values(texts), lambda: model, LIMITS)
+    asked = Request(task, options, from_values(texts), lambda: model, limits=LIMITS)
     vectors = np.concatenate([block.vectors for block in run(asked)])
     return {"texts": list(texts), "cosine": np.clip(vectors @ vectors.T, -1, 1).tolist(), "model": model.name}
 

@@ -14,9 +14,10 @@ from bertcli.cli.options import (
     models_given,
     wrong,
 )
-from bertcli.cli.output import FigureOutput, check_not_read, write_document
+from bertcli.cli.output import FigureOutput, write_document
 from bertcli.cli.request import open_as
 from bertcli.errors import BertcliError, quoted
+from bertcli.files.files_beside import check_not_read
 from bertcli.files.formats import ending_of
 from bertcli.report.written import COMMAND, say_written
 from bertcli.tasks.options import option
@@ -43,7 +44,6 @@ class Models(ModelOptions):
     )  # type: ignore[assignment]  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ReportOptions(FigureOutput):
     """The report's file and format; a file of rows has the figures."""
 

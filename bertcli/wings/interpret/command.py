@@ -35,8 +35,8 @@ ROW_ENDINGS = tuple(ending for ending in TABLES if ending not in RECORDS)
 
 def begin(texts: InputOptions, output: OutputOptions) -> "Texts":
     """Open the texts of the options, and refuse an output that cannot be written before any work."""
-    source = read_texts(texts, output)
-    output.check()
+    source = read_texts(texts)
+    output.check(source)
     return source.in_memory() if source.at_hand else source
 
 
@@ -121,7 +121,6 @@ class OptionalTexts(SingleTexts):
     texts: list[str] | None = argument(None, "[TEXT]...", "Texts that both models run on; -i - reads them from a pipe.")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ProbeOutput(FigureOutput):
     """The output of a command that also makes a classifier."""
 

@@ -14,11 +14,12 @@ from bertcli.cli.options import (
     refuse,
     wrong,
 )
-from bertcli.cli.output import OutputOptions, check_not_read, write_results
+from bertcli.cli.output import OutputOptions, write_results
 from bertcli.cli.request import note_untrained, open_model
 from bertcli.cli.status import FAILED
 from bertcli.errors import BertcliError
 from bertcli.extensions import CommandParts
+from bertcli.files.files_beside import check_not_read
 from bertcli.files.formats import ending_of
 from bertcli.files.texts import STANDARD_INPUT
 from bertcli.report.shades import shows_shades
@@ -142,7 +143,8 @@ def _in_vectors(job: SearchJob, vectors: str, *texts: str) -> None:
     stored = open_vectors(vectors)
     if texts:
         of_texts = InputOptions(None, [*texts], column=search.column, id_column=search.id_column)
-        source = read_texts(of_texts, job.output, keep_going=True)
+        source = read_texts(of_texts, keep_going=True)
+        check_not_read(job.output.output, source.files or ())
         searched = SearchedVectors(stored, source, whole=True)
     else:
         why = "this names a field of the texts: give their file with a second -i."

@@ -22,9 +22,10 @@ from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.report.progress import progress
-from bertcli.tasks.compute import rank
+from bertcli.tasks.compute.rank import pairs_of
 from bertcli.tasks.limits import NO_LIMITS, DoorLimits, TooMuch, most_vectors, over
-from bertcli.tasks.rank import RankOptions
+from bertcli.tasks.rank import SPEC, RankOptions
+from bertcli.tasks.request import Request, run
 from bertcli.tasks.running.run import results
 from bertcli.tasks.running.task import Record
 from bertcli.weights.digest import fingerprint
@@ -253,6 +254,6 @@ def _reranked(reranker: LoadedModel, hits: list[Hit]) -> list[Hit]:
     """Hits in the order, and with the scores, of a reranker."""
     documents = [hit.chunk.in_context for hit in hits]
     options = RankOptions(documents)
-    pairs = rank.pairs_of(hits[0].query, documents)
-    records = [record for block in results(rank.plan(reranker, options), pairs) for record in block.records()]
+    request = Request(SPEC, options, pairs_of(hits[0].query, documents), lambda: reranker)
+    records = [record for block in run(request) for record in block.records()]
     return [hits[record["corpus_id"]]._replace(score=record["score"]) for record in records]

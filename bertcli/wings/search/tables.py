@@ -54,7 +54,6 @@ def _cut(text: str, width: int, most: int) -> list[str]:
     return [*lines[: most - 1], f"{last}…"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class NameTable(Table):
     """Names of files, a line each."""
 

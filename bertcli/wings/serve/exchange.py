@@ -277,8 +277,8 @@ class Exchange:
         self.service.metrics.observe("te_request_inference_duration", monotonic() - call.begun)
         for index, value in enumerate(values):
             if isinstance(value, BertcliError):
-                error = NotFinite if isinstance(value, NotFinite) else BertcliError
-                raise error(f"The text at index {index}: {value}")
+                kind = NotFinite if isinstance(value, NotFinite) else BertcliError
+                raise kind(f"The text at index {index}: {value}")
             if isinstance(value, Exception):
                 raise value
         return values

@@ -1,7 +1,6 @@
 """Evaluators of `fill-mask` and `score`: rank and loss of the words at masks, and pseudo-perplexity of whole texts."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -128,7 +127,6 @@ def true_word_losses(model: Model, data: Labelled, options: Evaluate, chosen: Fl
     return losses
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class _TrueWords(RecordTask):
     """The log-probability at each text's mask of the piece that its label names."""
 
