@@ -332,6 +332,15 @@ def test_every_option_that_a_message_names_exists() -> None:
     assert not missing, "\n".join(missing)
 
 
+def test_nobody_else_names_the_models_that_a_wing_brings() -> None:
+    """What a command has to know of them, their kind says."""
+    bringing = [wing.name for wing in wings() if wing.kind_folders]
+    assert bringing == ["gliner"]
+    for name in bringing:
+        others = [path for path in FILES if not room_of(path).startswith(f"wings.{name}")]
+        assert not [str(path) for path in others if name in path.read_text(encoding="utf-8").lower()]
+
+
 def test_no_word_of_the_core_is_a_command_of_a_wing() -> None:
     """What the core has to know of a command it is told in declarations. "heads" is a field of every model, too."""
     commands = {command.name for wing in wings() for command in wing.commands} - {"heads"}

@@ -15,23 +15,28 @@ import numpy as np
 from conftest import Made
 from helpers.bge_m3 import write_bge_m3
 from helpers.checkpoints import make
-from helpers.gliner import write_gliner
 from helpers.late_folders import write_late
 from helpers.modular import write_cross_encoder
 from helpers.package_copy import copy_package
 from helpers.static_models import write_static
 
 import bertcli
+from bertcli import extensions
 from bertcli.capabilities import uses
+from bertcli.extensions.of_kinds import brought_kinds
 from bertcli.folder.folder_types import folder_types
 from bertcli.kinds import KINDS
 from bertcli.kinds.kind import Kind
-from bertcli.kinds.schema.family import with_schema
-from bertcli.kinds.spans.family import with_spans
 from bertcli.models.registry import family
+from bertcli.wings.gliner.schema.family import with_schema
+from bertcli.wings.gliner.spans.family import with_spans
 
 HOME = Path(bertcli.__file__).parent
-OUTSIDE = [path for path in HOME.rglob("*.py") if HOME / "kinds" not in path.parents]
+# The kinds of the house and of wings, as their modules are called; and the folders that they lie in.
+MODULES = (*brought_kinds(), *(f"bertcli.kinds.{name}" for name in KINDS))
+INSIDE = (HOME / "kinds", *(HOME / "wings" / wing.name for wing in extensions.wings() if wing.kind_folders))
+PACKAGES = tuple(f"bertcli.{'.'.join(folder.relative_to(HOME).parts)}." for folder in INSIDE)
+OUTSIDE = [path for path in HOME.rglob("*.py") if not {*INSIDE} & {*path.parents}]
 
 
 @cache
@@ -42,15 +47,15 @@ def nodes(path: Path) -> list[ast.AST]:
 
 def kind_classes(name: str) -> list[type[Kind]]:
     """The kinds that a file defines."""
-    module: Any = import_module(f"bertcli.kinds.{name}")
+    module: Any = import_module(name)
     classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Kind)]
     return [kind for kind in classes if kind.__module__ == module.__name__]
 
 
 def test_every_kind_is_a_file_with_a_line() -> None:
-    files = [path for path in (HOME / "kinds").rglob("*.py") if "\ndef read(layout" in path.read_text()]
-    assert {".".join(path.relative_to(HOME / "kinds").with_suffix("").parts) for path in files} == {*KINDS}
-    for name in KINDS:
+    files = [path for folder in INSIDE for path in folder.rglob("*.py") if "\ndef read(layout" in path.read_text()]
+    assert {"bertcli." + ".".join(path.relative_to(HOME).with_suffix("").parts) for path in files} == {*MODULES}
+    for name in MODULES:
         (kind,) = kind_classes(name)
         assert kind.__doc__
         # Every question has an answer of the base, so that no caller needs to know who is asked.
@@ -77,7 +82,7 @@ def flags(base: type[Kind], kinds: list[type[Kind]]) -> set[str]:
 
 
 def test_no_question_asks_which_kind_it_is() -> None:
-    kinds = [kind for name in KINDS for kind in kind_classes(name)]
+    kinds = [kind for name in MODULES for kind in kind_classes(name)]
     assert flags(Kind, kinds) == set()
 
     class Asked(Kind):
@@ -97,14 +102,14 @@ def test_no_question_asks_which_kind_it_is() -> None:
 
 
 def test_nobody_outside_asks_which_kind_it_is() -> None:
-    classes = {kind.__name__ for name in KINDS for kind in kind_classes(name)}
-    own_fields = {item.name for name in KINDS for kind in kind_classes(name) for item in fields(kind)}
+    classes = {kind.__name__ for name in MODULES for kind in kind_classes(name)}
+    own_fields = {item.name for name in MODULES for kind in kind_classes(name) for item in fields(kind)}
     own_fields -= {item.name for item in fields(Kind)}
-    assert {"late", "weights_layer", "next_token"} <= own_fields
+    assert {"late", "weights_layer", "next_token", "gliner"} <= own_fields
     for path in OUTSIDE:
         for node in nodes(path):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bertcli.kinds."):
-                assert node.module not in {f"bertcli.kinds.{name}" for name in KINDS}, f"{path} imports a kind"
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGES):
+                assert node.module not in MODULES, f"{path} imports a kind"
                 assert not classes & {alias.name for alias in node.names}, f"{path} imports a kind"
             if isinstance(node, ast.Attribute) and node.attr in own_fields:
                 asked = ast.unparse(node.value)
@@ -120,7 +125,7 @@ def test_nobody_outside_asks_by_a_head_or_a_file_that_one_kind_has() -> None:
     assert own_heads == {"spans", "instances", "candidate_scores"}
     files = {file for folder_type in folder_types() for file in folder_type.files}
     assert {"gliner_config.json", "encoder_config/config.json", "colbert_linear.pt", "artifact.metadata"} <= files
-    classes = {kind.__name__ for name in KINDS for kind in kind_classes(name)}
+    classes = {kind.__name__ for name in MODULES for kind in kind_classes(name)}
     for path in OUTSIDE:
         for node in nodes(path):
             at = f"{path}, line {getattr(node, 'lineno', 0)}"
@@ -136,11 +141,11 @@ def test_nobody_outside_asks_by_a_head_or_a_file_that_one_kind_has() -> None:
 
 
 def test_kinds_are_withdrawn_with_their_files_and_their_lines(tmp_path: Path) -> None:
-    """With no kind but the dense one bge-m3's folder is dense, and GLiNER's and a table no models; the rest stays."""
+    """With no kind but the dense one bge-m3's folder is dense, and a table no model; the rest stays."""
     copy_package(tmp_path)
     kinds = tmp_path / "bertcli" / "kinds"
     withdrawn = tuple(name.partition(".")[0] for name in KINDS if name != "dense")
-    assert {"several_outputs", "spans"} <= {*withdrawn}
+    assert "several_outputs" in withdrawn
     for name in withdrawn:
         if (kinds / name).is_dir():
             shutil.rmtree(kinds / name)
@@ -151,7 +156,7 @@ def test_kinds_are_withdrawn_with_their_files_and_their_lines(tmp_path: Path) ->
     kept = [line for line in lines if not line.lstrip().lstrip('"').startswith(withdrawn)]
     assert len(lines) - len(kept) == 2 * len(withdrawn), "of each one in KINDS, one in the map above it"
     names.write_text("".join(kept), encoding="utf-8")
-    folder, gliner, table = write_bge_m3(tmp_path / "m3"), write_gliner(tmp_path / "gliner"), tmp_path / "table"
+    folder, table = write_bge_m3(tmp_path / "m3"), tmp_path / "table"
     write_static(table, "root")
     script = f"""
 import bertcli
@@ -171,18 +176,16 @@ for name in ("bert-mini-sentence", "bert-mini-mlm"):
     assert other.encode(["hot tea"]).shape == (1, 256)
     assert len(other.encode_blocks(["hot tea"], pooling="none").__next__().vectors[0]) == 4
 print(len(bertcli.load("bert-mini-mlm").encode_sparse(["hot tea"])[0].indices) > 0)
-for name, options in (({str(gliner)!r}, {{}}), ({str(table)!r}, {{}}), ("bert-mini-mlm", {{"labels": ["person"]}})):
-    try:
-        bertcli.load(name).tag(["Ann Lee"], **options)
-    except bertcli.BertcliError as error:
-        print("no config.json" in str(error), "needs a model that finds entities" in str(error))
+try:
+    bertcli.load({str(table)!r})
+except bertcli.BertcliError as error:
+    print("no config.json" in str(error))
 """
     ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
-    assert ran.stdout.splitlines() == ["sentence vectors", "True", "True False", "True False", "False True"], ran.stderr
+    assert ran.stdout.splitlines() == ["sentence vectors", "True", "True"], ran.stderr
     whole = bertcli.load(folder)
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), whole.encode(["hot tea"]), atol=1e-6)
     assert whole.kind.relevance is not None
-    assert bertcli.load(gliner).kind.refusal_without_labels("gliner")
 
 
 def test_a_classifier_of_one_label_is_mainly_for_ranking(made: Made) -> None:

@@ -7,7 +7,7 @@ plugin    finds the plugins, packages with an entry point; what happens if one c
 brought   what both bring, by name: commands, names of `bertcli`, methods, engines, pages, families, tasks, kinds, …;
           **who is asked first**
 core      the core's own commands that are no task's
-of_kinds  what the folders of kinds bring: types of folders, ops, their formulas
+of_kinds  what the folders of kinds bring, the core's and wings': types of folders, ops, their formulas
 """
 
 from bertcli.extensions.brought import (

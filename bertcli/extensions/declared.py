@@ -82,6 +82,9 @@ class Extension(NamedTuple):
                {"bertcli_shout.shout": "bertcli_shout.work"}; the last part is the name of the command and the method
     kinds      by a class in modules.json that the core does not know, the module that reads a folder with it: it has
                `read`, as the files in `bertcli/kinds/`: {"bertcli_whitening.Whitening": "bertcli_whitening.kind"}
+
+    kind_folders   packages of kinds whose models lie in folders of a type of their own, each as a folder in
+                   `bertcli/kinds/`: kind.py has `read`, folder_type.py a TYPE; a wing's only
     """
 
     name: str
@@ -97,3 +100,4 @@ class Extension(NamedTuple):
     families: tuple[str, ...] = ()
     tasks: Mapping[str, str] = {}
     kinds: Mapping[str, str] = {}
+    kind_folders: tuple[str, ...] = ()

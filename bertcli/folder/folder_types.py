@@ -1,7 +1,7 @@
 """Types of folders: which files one has, how its network and its tokenizer are read, and what else it needs.
 
-A kind brings its type: a `TYPE` in the file folder_type.py of its folder in bertcli/kinds/. Downloads, the tokenizer
-and loading ask it here, and know none by name.
+A kind brings its type: a `TYPE` in the file folder_type.py of its folder, in bertcli/kinds/ or a wing. Downloads, the
+tokenizer and loading ask it here, and know none by name.
 """
 
 from collections.abc import Collection, Sequence

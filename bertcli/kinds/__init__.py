@@ -22,21 +22,18 @@ query_tables      a Router's table of query weights
 sparse_vectors    sparse vectors, and what computes them of hidden states; **which entries stay; how they are compared**
 
 Outside of these files nobody asks which kind it is. Each kind below is a file, or a folder of files, that KINDS names.
-Where it is deleted together with its lines here, a model of that kind is taken for a dense encoder.
+Where it is deleted together with its lines here, a model of that kind is taken for a dense encoder. Wings bring more
+kinds (`kind_folders` of an `Extension`), which are asked before these.
 
 cross_encoder     a cross-encoder made of modules
 multi_vector/     a multi-vector encoder (ColBERT), with its settings
-schema/           entities and labels that a request names (GLiNER2); on what spans/ has
 several_outputs/  a model of several outputs (bge-m3); its folder is of a type of its own
-spans/            a span model (GLiNER); its folder is of a type of its own
 sparse_encoder    a sparse encoder (SPLADE)
 static_table/     a static model (StaticEmbedding, model2vec); its folder is of a type of its own
 """
 
 # By module, what it is. The first whose `read` knows a folder is the model's kind.
 KINDS = {
-    "spans.kind": "entities of types that a request names (GLiNER)",
-    "schema.kind": "entities and labels that a request names (GLiNER2)",
     "cross_encoder": "the score of a pair, from modules",
     "sparse_encoder": "a weight for each entry of the vocabulary (SPLADE)",
     "multi_vector.kind": "a vector for each token, for late interaction (ColBERT)",

@@ -1,4 +1,4 @@
-"""Read what a model gives from its folder: ask each of KINDS; the first that knows the folder is the model's.
+"""Read what a model gives from its folder: ask wings' kinds and each of KINDS; the first that knows the folder is it.
 
 A plugin's kind is asked first if the folder lists a class that only it reads.
 """
@@ -9,6 +9,7 @@ from typing import Any
 
 from bertcli import extensions
 from bertcli.errors import BertcliError, EndedBySignal, described, quoted
+from bertcli.extensions.of_kinds import brought_kinds
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MODULES_FILE
 from bertcli.kinds import KINDS
@@ -26,12 +27,17 @@ def read_kind(layout: Layout) -> Kind:
     for module in layout.modules:
         if module.is_brought:
             return _read_by_plugin(module.type, layout, modules)
-    for name in KINDS:
-        known: Any = import_module(f"{__package__}.{name}")
+    for name in _modules():
+        known: Any = import_module(name)
         kind: Kind | None = known.read(layout, modules)
         if kind is not None:
             return kind
     raise AssertionError("a dense encoder takes every folder")
+
+
+def _modules() -> list[str]:
+    """The modules of all kinds, in the order in which they are asked."""
+    return [*brought_kinds(), *(f"{__package__}.{name}" for name in KINDS)]
 
 
 def _read_by_plugin(module_class: str, layout: Layout, modules: Modules) -> Kind:
@@ -52,7 +58,7 @@ def _read_by_plugin(module_class: str, layout: Layout, modules: Modules) -> Kind
 
 def lines_of_kinds(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The lines of the table of `info` for what the record says of one kind alone (`Kind.facts`)."""
-    for name in KINDS:
-        lines = getattr(import_module(f"{__package__}.{name}"), "lines", None)
+    for name in _modules():
+        lines = getattr(import_module(name), "lines", None)
         if lines is not None:
             yield from lines(record)

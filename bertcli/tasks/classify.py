@@ -35,9 +35,9 @@ class ClassifyOptions(ReadOptions):
     or a single label, and the raw outputs for regression.
 
     --candidates scores labels of your own with an NLI model: the probability that
-    the text entails "This example is A."; or with a GLiNER2 model. --choices scores
-    how well each choice continues the text. No model for these two is bundled; give
-    one with -m.
+    the text entails "This example is A."; or with a model that scores labels itself.
+    --choices scores how well each choice continues the text. No model for these two
+    is bundled; give one with -m.
 
     A .csv, .tsv or .parquet file has a row for each label of a text: index, id
     (with --id-column), text, text_pair, label, score, and error (with
@@ -51,7 +51,7 @@ class ClassifyOptions(ReadOptions):
         None, "NAME", "Turn logits into scores by softmax, sigmoid or none. (default: as the model was trained)"
     )
     candidates: Iterable[str] | str | None = option(
-        None, "A,B,C", "Score these labels of your own, with an NLI or a GLiNER2 model (zero-shot).", read=str
+        None, "A,B,C", "Score these labels of your own (zero-shot), with an NLI model or one that takes them.", read=str
     )
     template: str | None = option(
         None, "TEXT", "The hypothesis, with {} for a candidate. (default: This example is {}.)"

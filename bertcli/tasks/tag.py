@@ -30,12 +30,12 @@ class TagOptions(WindowOptions):
     bertcli tag -m my-model -i news.csv --column body -o news.html
     bertcli tag -m my-pos-model --aggregation none --ignore "" "Dogs bark."
     bertcli tag -m my-model --redact --only PER,LOC "Ann Lee went to Rome."
-    bertcli tag -m my-gliner --labels "person, city" "Ann Lee went to Rome."
+    bertcli tag -m my-model --labels "person, city" "Ann Lee went to Rome."
     bertcli tag -m my-model --redact -i letters -o redacted/
     bertcli tag -m my-model --redact -i people.csv --column note -o clean.csv
 
-    Give a token classifier with -m, or a GLiNER model, which finds entities of the
-    types that you name: --labels "person, product". No such model is bundled.
+    Give a token classifier with -m, or a model that finds entities of the types that
+    you name: --labels "person, product". No such model is bundled.
 
     A terminal shows each text with its entities marked; a pipe gets a table. start
     and end are characters of the text. A text beyond the model's limit is read in
@@ -62,7 +62,10 @@ class TagOptions(WindowOptions):
     )  # fmt: skip
     ignore: Iterable[str] = option(("O",), "A,B,C", "Labels to leave out. (default: O)", read=separated)
     labels: Iterable[str] | None = option(
-        None, "A,B,C", "With a GLiNER model: the types of entities to find, in words of your own.", read=separated
+        None,
+        "A,B,C",
+        "The types of entities to find, in words of your own, with a model that takes them.",
+        read=separated,
     )
     nested: bool = option(False, "", "With --labels: an entity may lie inside another.")
     multi_label: bool = option(False, "", "With --labels: the same words may have several labels.")
@@ -125,7 +128,7 @@ def record(options: TagOptions) -> Fields:
     start, end}, and index counts special tokens, too. A text of more than `max_length` tokens is read in windows,
     of which `stride` tokens overlap; of entities that overlap the longer, then the likelier one is kept.
 
-    With `labels` a model of GLiNER finds entities of these types, in words of your own: spans of whole words whose
+    With `labels` a model that takes them finds entities of these types, in words of your own: spans of words whose
     score is above `threshold` (0.5), the best first, of which none overlaps another; with `nested` one may lie inside
     another, with `multi_label` the same words may have several labels.
 
@@ -258,7 +261,7 @@ def shape(record: Record, options: Mapping[str, Any]) -> Any:
 def needs(options: TagOptions) -> Needs:
     """The head that labels tokens; with labels of your own a kind of model that takes them."""
     if options.labels is not None:
-        return Needs("tag --labels", fitting="-m urchade/gliner_small-v2.1")
+        return Needs("tag --labels")
     return Needs("tag", "token_classifier", None, "-m dslim/bert-base-NER")
 
 

@@ -309,7 +309,8 @@ def test_process_loads_only_the_task_of_its_command_and_no_network_of_a_kind() -
         "try: main()\n"
         "finally: print(*sorted(name[14:] for name in sys.modules if name in "
         "{f'bertcli.tasks.{part}{task}' for part in ('', 'compute.') for task in ('encode', 'fill_mask', 'tag')} "
-        "or name[:14] == 'bertcli.kinds.' and name.rpartition('.')[2] in ('family', 'network', 'ops', 'weights')))"
+        "or name[:14] in ('bertcli.kinds.', 'bertcli.wings.') "
+        "and name.rpartition('.')[2] in ('family', 'network', 'on_backbone', 'ops', 'weights')))"
     )
     for command, text, task in (("fill-mask", "Hot [MASK].", "fill_mask"), ("encode", "Hot tea.", "encode")):
         words = [sys.executable, "-c", code, command, text]

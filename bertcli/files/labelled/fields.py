@@ -53,7 +53,7 @@ SPAN_LABELS = ("label", "entity_group", "entity", "type")
 
 
 def read_spans(value: Any) -> list[GivenSpan]:
-    """A list of entities: {start, end, label}, as spaCy, doccano, GLiNER and records of tag say it, or three values."""
+    """A list of entities: {start, end, label}, as spaCy, doccano and records of tag say it, or three values."""
     if not isinstance(value, list):
         raise ValueError(f"{quoted(value)} is no list of entities.")
     spans = []

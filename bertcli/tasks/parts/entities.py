@@ -10,6 +10,7 @@ from functools import cached_property
 
 from bertcli.engine.packing import Packed, Sentence
 from bertcli.errors import BertcliError, check_finite
+from bertcli.extensions.of_kinds import fitting
 from bertcli.files.texts import Failure, Item, Text
 from bertcli.kinds.entities import EntityFinder, FinderOptions, LabelledSpan
 from bertcli.loaded_model import LoadedModel
@@ -31,9 +32,11 @@ def check_takes_labels(model: LoadedModel, options: TagOptions) -> None:
     """Raise BertcliError for a model that has labels of its own, and finds no entities of named types."""
     has_labels = model.readable_kind.refusal_without_labels(model.name) is None
     if has_labels:
+        task = SPEC.needs(options).task
+        such = fitting(task)
         raise BertcliError(
-            f"tag --labels needs a model that finds entities of types that you name, and {model.name} does not; "
-            f"{heads_of(model)}. Choose one that does, such as {SPEC.needs(options).fitting}."
+            f"{task} needs a model that finds entities of types that you name, and {model.name} does not; "
+            f"{heads_of(model)}. Choose one that does{'' if such is None else f', such as {such}'}."
         )
 
 

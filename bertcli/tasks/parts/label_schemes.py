@@ -149,7 +149,7 @@ class LabelSet:
 
 
 class EntitySpan(NamedTuple):
-    """An entity: its type, its first word, and the word after its last; of a GLiNER model, characters for words."""
+    """An entity: its type, its first word and the word after its last; characters where a model has its own words."""
 
     type: str
     start: int

@@ -98,10 +98,10 @@ class Evaluate(ReadOptions):
         read=_renamed,
     )
     labels: list[str] | None = for_python(
-        None, "tag with a GLiNER model: the types to look for. (default: those in the data)"
+        None, "tag with a model that takes types of entities: those to look for. (default: those of the data)"
     )
     threshold: float | None = for_python(
-        None, "tag with a GLiNER model: only entities that score more than this. (default: 0.5)"
+        None, "tag with a model that takes types of entities: only those that score more than this. (default: 0.5)"
     )
     scheme: Scheme | None = option(None, "NAME", "How tags are written: IOB1, IOB2, BIOES or BILOU.", panel="Input")
     split: str = option("test", "NAME", "Of a folder: which qrels/NAME.tsv. (default: test)", panel="Input")

@@ -1,7 +1,7 @@
 """Evaluator of `tag`: precision, recall and F1 of entities, right in extent and type, as seqeval's strict mode.
 
-A model that labels tokens gives a tag for each word. A GLiNER model gives entities of the types that are asked for:
-those of `labels`, else those in the data. Labels without prefixes (PER, NOUN), on either side, are spans of equal
+A model that labels tokens gives a tag for each word. One that takes types of entities gives those that are asked for:
+of `labels`, else of the types in the data. Labels without prefixes (PER, NOUN), on either side, are spans of equal
 labels.
 """
 
@@ -114,7 +114,7 @@ def evaluate(model: Model, data: Labelled, options: Evaluate) -> list[Outcome]:
     # A model without labels of its own says so.
     names_types = model.readable_kind.refusal_without_labels(model.name) is not None
     if not names_types and (options.labels is not None or options.threshold is not None):
-        raise BertcliError(f"{model.name} has labels of its own: labels and threshold are for GLiNER models.")
+        raise BertcliError(f"{model.name} has labels of its own: labels and threshold are for models that take types.")
     in_characters = any(isinstance(row.label, EntitiesOfText) for row in data.rows)
     if in_characters:
         rows = _by_characters(model, data, options, names_types)
@@ -182,7 +182,7 @@ def _by_tags(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
 
 
 def _by_spans(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
-    """Compare the characters that entities cover, for a GLiNER model: its words may be others than the data's."""
+    """Compare the characters of entities, for a model that takes types: its words may be others than the data's."""
     names = options.rename_label or {}
     labels = options.labels
     of_data = _labels_of_data(data, options)

@@ -12,12 +12,12 @@ from bertcli.engine.packing import Packed, pack
 from bertcli.kinds.candidate_labels import PLACE, CandidateOptions
 from bertcli.kinds.entities import FinderOptions
 from bertcli.kinds.opened import Opened
-from bertcli.kinds.schema.finder import SchemaFinder, SchemaWindow
-from bertcli.kinds.schema.settings import LABEL, SchemaSettings
-from bertcli.kinds.schema.words import read_words
 from bertcli.tokens import Tokens
 from bertcli.tokens.words import Word
 from bertcli.tracing.dispatch import Array
+from bertcli.wings.gliner.schema.finder import SchemaFinder, SchemaWindow
+from bertcli.wings.gliner.schema.settings import LABEL, SchemaSettings
+from bertcli.wings.gliner.schema.words import read_words
 
 TASK_NAME = "category"  # the library has no name of its own
 

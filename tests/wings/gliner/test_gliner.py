@@ -25,14 +25,14 @@ import bertcli
 from bertcli.engine.pauses import between_batches
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text
-from bertcli.kinds.spans import finder
-from bertcli.kinds.spans import ops as spans_ops
-from bertcli.kinds.spans.finder import ScoredSpan, choose, word_windows
 from bertcli.model import Model
 from bertcli.tasks.registry import compute, spec
 from bertcli.tasks.tag import SPEC, TagOptions
+from bertcli.wings.gliner.spans import finder
+from bertcli.wings.gliner.spans import ops as spans_ops
+from bertcli.wings.gliner.spans.finder import ScoredSpan, choose, word_windows
 
-RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "gliner.json").read_text(encoding="utf-8"))
+RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "gliner.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ from bertcli.model import Model
 from bertcli.tasks.registry import compute
 from bertcli.tasks.tag import SPEC, TagOptions
 
-RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "gliner2.json").read_text(encoding="utf-8"))
+RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "gliner2.json").read_text(encoding="utf-8"))
 NEAR: dict[str, Any] = {"rtol": 0, "atol": 1e-5}
 NAMED = ", ".join(LABELS)
 TEMPLATE = f"{TASK} {{}}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bertcli.folder.files import Folder
 from bertcli.folder.folder_types import Backbone, FolderType
-from bertcli.kinds.spans.settings import GLINER_FILE, GlinerSettings, read_gliner
+from bertcli.wings.gliner.spans.settings import GLINER_FILE, GlinerSettings, read_gliner
 
 if TYPE_CHECKING:
     from bertcli.weights.network_files import NetworkFiles
@@ -38,7 +38,7 @@ class GlinerFolder(FolderType):
         return f"entities of any type, on {settings.model_name}"
 
     def open(self, network: Folder, settings: GlinerSettings) -> "NetworkFiles":
-        from bertcli.kinds.spans.weights import open_gliner
+        from bertcli.wings.gliner.spans.weights import open_gliner
 
         return open_gliner(network, settings)
 

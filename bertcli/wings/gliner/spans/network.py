@@ -4,12 +4,14 @@ The text begins with the labels, each behind a mark. A span's vector is made of 
 of its mark; their product is the score.
 """
 
-from bertcli.kinds.spans.ops import add_pairs, in_parts, label_scores, lstm
-from bertcli.kinds.spans.rows import SpanRows
+from collections.abc import Callable
+
 from bertcli.network.encoder import Linear
 from bertcli.network.module import Module, parameter, part
 from bertcli.network.ops import gather
 from bertcli.tracing.dispatch import Array, Integers, divided
+from bertcli.wings.gliner.spans.ops import add_pairs, in_parts, label_scores, lstm
+from bertcli.wings.gliner.spans.rows import SpanRows
 
 
 class Lstm(Module):
@@ -42,8 +44,8 @@ class Projection(Module):
         return self.output(self.inner(x, activation="relu"), activation=activation)
 
 
-class SpanScores(Module):
-    """s · lᵀ, s = W_o relu(W_s relu(start(w_i)) + W_e relu(end(w_j)) + b) + b_o of words w, l = label(mark)"""
+class WordSpans(Module):
+    """s · lᵀ, s = W_o relu(W_s relu(start(w_i)) + W_e relu(end(w_j)) + b) + b_o of words w, and vectors l of labels"""
 
     projection: Linear | None = part(when="projects_words", outputs="G", inputs="H")
     lstm: Lstm | None = part(when="num_rnn_layers")
@@ -52,10 +54,9 @@ class SpanScores(Module):
     from_start: Linear = part(bias=False, outputs="Y", inputs="G")
     from_end: Linear = part(outputs="Y", inputs="G")
     output: Linear = part(outputs="G", inputs="Y")
-    label: Projection = part()
 
-    def forward(self, hidden: Array, rows: SpanRows) -> Array:
-        """Hidden states [token, hidden] -> logits [span, label]"""
+    def scores(self, hidden: Array, rows: SpanRows, vectors: Callable[[Array], Array]) -> Array:
+        """Hidden states [token, hidden] -> logits [span, label]; vectors: those of labels, from the marks' states."""
         if self.projection is not None:
             hidden = self.projection(hidden)
         words = gather(hidden, rows.words)
@@ -64,22 +65,24 @@ class SpanScores(Module):
         # The two halves of one matrix: a product for every word in place of one for every span.
         left = self.from_start(self.start(words, activation="relu"))
         right = self.from_end(self.end(words, activation="relu"))
-        return scores_of_spans(left, right, self.output, self.label(gather(hidden, rows.labels)), rows)
+        labels = vectors(gather(hidden, rows.labels))
+        of_sentences = divided(labels, 0, len(rows.offsets) - 1)  # [sentence, label, width]
+
+        def scored(some: slice) -> Array:
+            pairs = add_pairs(left, right, rows.starts[some], rows.ends[some], activation="relu")
+            return label_scores(self.output(pairs), of_sentences, rows.sentences[some])
+
+        return in_parts(scored, len(rows.starts))
 
 
-def scores_of_spans(left: Array, right: Array, output: Linear, labels: Array, rows: SpanRows) -> Array:
-    """Make a vector of each span, output(relu(left_i + right_j)), and multiply it with the labels of its sentence.
+class SpanScores(WordSpans):
+    """s · lᵀ, s = W_o relu(W_s relu(start(w_i)) + W_e relu(end(w_j)) + b) + b_o of words w, l = label(mark)"""
 
-    left, right [word, …]: of a word as the first, and as the last of a span. labels [label, width], those of a sentence
-    after those of the one before. Returns logits [span, label].
-    """
-    of_sentences = divided(labels, 0, len(rows.offsets) - 1)  # [sentence, label, width]
+    label: Projection = part()
 
-    def scored(some: slice) -> Array:
-        pairs = add_pairs(left, right, rows.starts[some], rows.ends[some], activation="relu")
-        return label_scores(output(pairs), of_sentences, rows.sentences[some])
-
-    return in_parts(scored, len(rows.starts))
+    def forward(self, hidden: Array, rows: SpanRows) -> Array:
+        """Hidden states [token, hidden] -> logits [span, label]"""
+        return self.scores(hidden, rows, self.label)
 
 
 STEP_NAMES = """

@@ -13,8 +13,11 @@ from bertcli.kinds.entities import EntityFinder, FinderOptions
 from bertcli.kinds.kind import Kind
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.opened import Opened
-from bertcli.kinds.spans.folder_type import TYPE
-from bertcli.kinds.spans.settings import GlinerSettings
+from bertcli.wings.gliner.spans.folder_type import TYPE
+from bertcli.wings.gliner.spans.settings import GlinerSettings
+
+# Where a model is needed that does this: one to suggest. extensions/of_kinds.py finds it by its name.
+FITTING = {"tag --labels": "-m urchade/gliner_small-v2.1"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +44,7 @@ class Spans(Kind):
 
     def entity_finder(self, model: Opened, options: FinderOptions) -> EntityFinder:
         # Imported late: a model is opened without it.
-        from bertcli.kinds.spans.finder import SpanFinder
+        from bertcli.wings.gliner.spans.finder import SpanFinder
 
         return SpanFinder(self.gliner, model, options)
 

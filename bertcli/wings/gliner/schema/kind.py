@@ -14,8 +14,8 @@ from bertcli.kinds.entities import EntityFinder, FinderOptions
 from bertcli.kinds.kind import Kind
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.opened import Opened
-from bertcli.kinds.schema.folder_type import TYPE
-from bertcli.kinds.schema.settings import HEADS, SchemaSettings
+from bertcli.wings.gliner.schema.folder_type import TYPE
+from bertcli.wings.gliner.schema.settings import HEADS, SchemaSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +42,12 @@ class Schema(Kind):
 
     def entity_finder(self, model: Opened, options: FinderOptions) -> EntityFinder:
         # Imported late, as below: a model is opened without it.
-        from bertcli.kinds.schema.finder import SchemaFinder
+        from bertcli.wings.gliner.schema.finder import SchemaFinder
 
         return SchemaFinder(self.schema, model, options)
 
     def candidate_scorer(self, model: Opened, options: CandidateOptions) -> CandidateScorer:
-        from bertcli.kinds.schema.candidates import SchemaCandidates
+        from bertcli.wings.gliner.schema.candidates import SchemaCandidates
 
         return SchemaCandidates.of(self.schema, model, options)
 

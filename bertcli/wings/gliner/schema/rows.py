@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bertcli.kinds.spans.rows import SpanRows
 from bertcli.tracing.dispatch import Integers
+from bertcli.wings.gliner.spans.rows import SpanRows
 
 
 class SchemaRows(NamedTuple):

@@ -20,11 +20,11 @@ from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, quoted
 from bertcli.kinds.entities import FinderOptions, LabelledSpan
 from bertcli.kinds.opened import Opened
-from bertcli.kinds.spans.rows import SpanRows
-from bertcli.kinds.spans.words import is_run, split_words
 from bertcli.tokens import Tokens
 from bertcli.tokens.words import Word
 from bertcli.tracing.dispatch import Array, Integers
+from bertcli.wings.gliner.spans.rows import SpanRows
+from bertcli.wings.gliner.spans.words import is_run, split_words
 
 logger = logging.getLogger("bertcli")
 THRESHOLD = 0.5  # the library's
@@ -115,7 +115,8 @@ class SpanFinder:
         side = tokens.template().sides[0]
         ids, owners = side.ids, side.word_ids
         marks = [owners.index(number) for number in range(0, len(words), 2) if number in owners]
-        expected = int(self.model.config.label_mark)  # type: ignore[attr-defined]  # of a GLiNER model
+        config: Any = self.model.config
+        expected = int(config.label_mark)
         if len(marks) != len(self.options.labels) or any(ids[mark] != expected for mark in marks):
             id = tokenizer.id_of(settings.ent_token)
             raise BertcliError(

@@ -6,14 +6,16 @@ the steps of a GRU. Entities have that of the first instance. A head of its own 
 there are 0, there are no entities.
 """
 
+from functools import partial
+
 from bertcli.engine.packing import batch_of_shapes
-from bertcli.kinds.schema.ops import gru, linear_beside
-from bertcli.kinds.schema.rows import SchemaRows
-from bertcli.kinds.spans.network import Projection, scores_of_spans
 from bertcli.network.encoder import EncoderLayer, FeedForward, LayerNorm, Linear, SelfAttention
 from bertcli.network.module import Module, fixed, parameter, part
 from bertcli.network.ops import add, gather, linear
 from bertcli.tracing.dispatch import Array
+from bertcli.wings.gliner.schema.ops import gru, linear_beside
+from bertcli.wings.gliner.schema.rows import SchemaRows
+from bertcli.wings.gliner.spans.network import WordSpans
 
 
 class Perceptron(Module):
@@ -138,24 +140,14 @@ class TypeQuery(Module):
         return self.projector(state, types)
 
 
-class EntityScores(Module):
+class EntityScores(WordSpans):
     """s · qᵀ, s = W_o relu(W_s relu(start(w_i)) + W_e relu(end(w_j)) + b) + b_o of words w, q = query(mark)"""
 
-    start: Projection = part()
-    end: Projection = part()
-    from_start: Linear = part(bias=False, outputs="Y", inputs="G")
-    from_end: Linear = part(outputs="Y", inputs="G")
-    output: Linear = part(outputs="G", inputs="Y")
     query: TypeQuery = part()
 
     def forward(self, hidden: Array, rows: SchemaRows) -> Array:
         """Hidden states [token, hidden] -> logits [span, type]"""
-        spans = rows.spans
-        words = gather(hidden, spans.words)
-        left = self.from_start(self.start(words, activation="relu"))
-        right = self.from_end(self.end(words, activation="relu"))
-        queries = self.query(gather(hidden, spans.labels), len(rows.tasks))
-        return scores_of_spans(left, right, self.output, queries, spans)
+        return self.scores(hidden, rows.spans, partial(self.query, sentences=len(rows.tasks)))
 
 
 STEP_NAMES = """

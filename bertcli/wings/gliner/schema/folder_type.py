@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bertcli.errors import BertcliError
 from bertcli.folder.files import Folder
 from bertcli.folder.folder_types import FolderType
-from bertcli.kinds.schema.settings import ENCODER_FILE, MODEL_TYPE, OWN_TOKENS, SchemaSettings, read_settings
+from bertcli.wings.gliner.schema.settings import ENCODER_FILE, MODEL_TYPE, OWN_TOKENS, SchemaSettings, read_settings
 
 if TYPE_CHECKING:
     from bertcli.weights.network_files import NetworkFiles
@@ -40,7 +40,7 @@ class SchemaFolder(FolderType):
         return f"entities and labels of any type, on {settings.model_name}"
 
     def open(self, network: Folder, settings: SchemaSettings) -> "NetworkFiles":
-        from bertcli.kinds.schema.weights import open_schema
+        from bertcli.wings.gliner.schema.weights import open_schema
 
         return open_schema(network, settings)
 

@@ -101,7 +101,9 @@ def test_evaluate_takes_labels_for_gliner_alone(folder: Path, tmp_path: Path, ma
     data = tmp_path / "data.jsonl"
     data.write_text(json.dumps({"tokens": ["tea"], "tags": ["O"]}) + "\n", encoding="utf-8")
     own = made(head="token_classifier", id2label={0: "O", 1: "B-LOC"})
-    with pytest.raises(bertcli.BertcliError, match="has labels of its own: labels and threshold are for GLiNER models"):
+    with pytest.raises(
+        bertcli.BertcliError, match="has labels of its own: labels and threshold are for models that take types"
+    ):
         bertcli.evaluate(data, bertcli.load(own), labels=["person"])
     assert "no type to look for: name some, in Python (labels=)" in command("evaluate", data, "-m", folder).error
     reviews = tmp_path / "reviews.csv"

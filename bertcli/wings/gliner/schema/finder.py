@@ -19,10 +19,13 @@ from bertcli.engine.packing import Packed, pack
 from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError, quoted
 from bertcli.kinds.entities import LabelledSpan
-from bertcli.kinds.schema.rows import SchemaRows
-from bertcli.kinds.schema.settings import BEFORE_TEXT, DESCRIPTION, ENTITY, TASK
-from bertcli.kinds.schema.words import END, ENDS, read_words
-from bertcli.kinds.spans.finder import (
+from bertcli.tokens import Tokens
+from bertcli.tokens.words import Word
+from bertcli.tracing.dispatch import Array
+from bertcli.wings.gliner.schema.rows import SchemaRows
+from bertcli.wings.gliner.schema.settings import BEFORE_TEXT, DESCRIPTION, ENTITY, TASK
+from bertcli.wings.gliner.schema.words import END, ENDS, read_words
+from bertcli.wings.gliner.spans.finder import (
     THRESHOLD,
     Prompt,
     ScoredSpan,
@@ -33,10 +36,7 @@ from bertcli.kinds.spans.finder import (
     highest,
     word_windows,
 )
-from bertcli.kinds.spans.rows import SpanRows
-from bertcli.tokens import Tokens
-from bertcli.tokens.words import Word
-from bertcli.tracing.dispatch import Array
+from bertcli.wings.gliner.spans.rows import SpanRows
 
 ANY_NUMBER = 1 << 30  # of words in a window: only its tokens are counted
 
