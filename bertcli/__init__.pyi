@@ -24,7 +24,7 @@ from bertcli.wings.onnx.export import Exported
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from numpy import dtype, ndarray
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 __all__ = [
     "BertConfig",
@@ -50,6 +50,24 @@ __all__ = [
 class Model(OpenedModel):
     """An opened model with a method for every task, whose keywords are the options in `bertcli.tasks`."""
 
+    @overload
+    def answer(  # type: ignore[overload-overlap]
+        self: Model,
+        questions: str,
+        contexts: Pairs = None,
+        top_k: int | None = None,
+        max_answer_length: int | None = None,
+        no_answer: bool = False,
+        score: Literal["probability", "logits"] = "probability",
+        *,
+        max_length: int | None = None,
+        keep_going: bool = False,
+        batch_tokens: int | None = None,
+        workers: int | Literal["auto"] | None = None,
+        stride: int | None = None,
+    ) -> dict[str, Any]:
+        """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first."""
+    @overload
     def answer(
         self: Model,
         questions: Values,
@@ -67,6 +85,27 @@ class Model(OpenedModel):
     ) -> list[dict[str, Any]]:
         """Records {index, question, context, answers: [{score, start, end, answer}, …]}, best answer first."""
 
+    @overload
+    def classify(  # type: ignore[overload-overlap]
+        self: Model,
+        texts: str,
+        pairs: Pairs = None,
+        top_k: int | None = None,
+        head: Literal["classifier", "nsp"] | None = None,
+        activation: Literal["softmax", "sigmoid", "none"] | None = None,
+        candidates: Iterable[str] | str | None = None,
+        template: str | None = None,
+        multi_label: bool = False,
+        choices: Iterable[str] | None = None,
+        *,
+        max_length: int | None = None,
+        truncation: Literal["warn", "error", "silent"] = "warn",
+        keep_going: bool = False,
+        batch_tokens: int | None = None,
+        workers: int | Literal["auto"] | None = None,
+    ) -> dict[str, Any]:
+        """Records {index, text, text_pair, truncated, labels: [{label, score}, …]}, best label first."""
+    @overload
     def classify(
         self: Model,
         texts: Values,
@@ -129,6 +168,24 @@ class Model(OpenedModel):
     ) -> Generator[Block, None, None]:
         """Encode texts as a stream of blocks in input order, so that nothing has to fit in memory."""
 
+    @overload
+    def encode_sparse(  # type: ignore[overload-overlap]
+        self,
+        texts: str,
+        pairs: Pairs = None,
+        *,
+        max_length: int | None = None,
+        truncation: Literal["warn", "error", "silent"] = "warn",
+        keep_going: bool = False,
+        batch_tokens: int | None = None,
+        workers: int | Literal["auto"] | None = None,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        chunk: int | Sequence[int] | None = None,
+        words: bool = False,
+    ) -> SparseVector:
+        """Encode each text as a sparse vector (SPLADE): (indices, values) of the vocabulary entries other than 0."""
+    @overload
     def encode_sparse(
         self,
         texts: Values,
@@ -159,6 +216,23 @@ class Model(OpenedModel):
     ) -> Exported:
         """Write an ONNX file (.onnx), or a folder that other libraries can open: the method `export` of a model."""
 
+    @overload
+    def fill_mask(  # type: ignore[overload-overlap]
+        self: Model,
+        texts: str,
+        top_k: int | None = None,
+        targets: Iterable[str] | str | None = None,
+        joint: bool = False,
+        *,
+        max_length: int | None = None,
+        truncation: Literal["warn", "error", "silent"] = "warn",
+        keep_going: bool = False,
+        batch_tokens: int | None = None,
+        workers: int | Literal["auto"] | None = None,
+        pairs: Pairs = None,
+    ) -> dict[str, Any]:
+        """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, …}, …]}, …]}."""
+    @overload
     def fill_mask(
         self: Model,
         texts: Values,
@@ -175,6 +249,23 @@ class Model(OpenedModel):
     ) -> list[dict[str, Any]]:
         """Records {index, text, truncated, masks: [{position, predictions: [{score, token, token_str, …}, …]}, …]}."""
 
+    @overload
+    def keywords(  # type: ignore[overload-overlap]
+        self: Model,
+        texts: str,
+        *,
+        max_length: int | None = None,
+        keep_going: bool = False,
+        batch_tokens: int | None = None,
+        workers: int | Literal["auto"] | None = None,
+        top_k: int = 5,
+        ngrams: int | Sequence[int] = 1,
+        diversity: float | None = None,
+        stop_words: Iterable[str] | str = "english",
+        candidates: Iterable[str] | None = None,
+    ) -> dict[str, Any]:
+        """Records {index, text, truncated, keywords: [{keyword, score, start, end}, …]}, best keyword first."""
+    @overload
     def keywords(
         self: Model,
         texts: Values,
@@ -205,6 +296,22 @@ class Model(OpenedModel):
     ) -> list[dict[str, Any]]:
         """Records {query, corpus_id, score, text}, best first; corpus_id is the number of the document."""
 
+    @overload
+    def score(  # type: ignore[overload-overlap]
+        self: Model,
+        texts: str,
+        pairs: Pairs = None,
+        target: str | None = None,
+        within_word: bool = False,
+        *,
+        max_length: int | None = None,
+        truncation: Literal["warn", "error", "silent"] = "warn",
+        keep_going: bool = False,
+        batch_tokens: int | None = None,
+        workers: int | Literal["auto"] | None = None,
+    ) -> dict[str, Any]:
+        """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}."""
+    @overload
     def score(
         self: Model,
         texts: Values,
@@ -220,6 +327,30 @@ class Model(OpenedModel):
     ) -> list[dict[str, Any]]:
         """Records {index, text, truncated, tokens: [{token, log_prob}, …], loss, pseudo_perplexity}."""
 
+    @overload
+    def tag(  # type: ignore[overload-overlap]
+        self: Model,
+        texts: str,
+        *,
+        max_length: int | None = None,
+        keep_going: bool = False,
+        batch_tokens: int | None = None,
+        workers: int | Literal["auto"] | None = None,
+        stride: int | None = None,
+        aggregation: Literal["none", "simple", "first", "max", "average"] = "simple",
+        decode: Literal["argmax", "legal"] = "argmax",
+        ignore: Iterable[str] = ...,
+        labels: Iterable[str] | None = None,
+        nested: bool = False,
+        multi_label: bool = False,
+        redact: bool = False,
+        redact_with: str | None = None,
+        only: Iterable[str] | None = None,
+        keep_text: bool = False,
+        threshold: float | None = None,
+    ) -> dict[str, Any]:
+        """Records {index, text, truncated, entities: [{entity_group, score, word, start, end}, …]}."""
+    @overload
     def tag(
         self: Model,
         texts: Values,
@@ -293,6 +424,21 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate models on labelled texts as `bertcli evaluate` does: `.record` has what it writes as JSON."""
 
+@overload
+def explain(  # type: ignore[overload-overlap]
+    model: LoadedModel,
+    texts: str,
+    pairs: Pairs = None,
+    *,
+    max_length: int | None = None,
+    label: str | None = None,
+    word: str | None = None,
+    contrast: str | None = None,
+    batch_tokens: int | None = None,
+    method: Literal["mask", "delete"] = "mask",
+) -> Explanation:
+    """Occlusion: measure what each word of each text adds to a result, as `.words`, `.value`, `.target`, `.record`."""
+@overload
 def explain(
     model: LoadedModel,
     texts: Values,
@@ -324,6 +470,19 @@ def heads(
 ) -> Heads:
     """Every attention head's entropy, distance and shares over texts; `ablate` adds the change of a result without it."""
 
+@overload
+def lens(  # type: ignore[overload-overlap]
+    model: LoadedModel,
+    texts: str,
+    pairs: Pairs = None,
+    *,
+    max_length: int | None = None,
+    top_k: int = 3,
+    word: str | None = None,
+    all_tokens: bool = False,
+) -> Lens:
+    """Logit lens: predict from each layer's state, for each mask of each text or for every token (`all_tokens`)."""
+@overload
 def lens(
     model: LoadedModel,
     texts: Values,

@@ -210,7 +210,7 @@ NAMED_ELSEWHERE = {
     "predict": "classify labels texts, rank orders documents by a query",
     "query_embed": "encode(texts, prompt_name='query') puts a prompt of the model before each text",
     "rerank": "it is called rank",
-    "run_with_cache": "bertcli.trace keeps the result of any step (keep=)",
+    "run_with_cache": "bertcli.trace(model, text, keep=lambda path: True).arrays has the result of every step",
     "to_str_tokens": "tokenize(texts) gives tokens, ids and offsets",
     "to_tokens": "tokenize(texts) gives tokens, ids and offsets",
 }

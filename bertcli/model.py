@@ -3,16 +3,16 @@
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from inspect import Signature, signature
+from inspect import Signature, getdoc, signature
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from bertcli import extensions
 from bertcli.errors import BertcliError, names_checked, no_attribute
 from bertcli.files.texts import Pairs, Values, from_values
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.encode import DenseOptions, EncodeOptions, EncodeSparseOptions
-from bertcli.tasks.options import ReadOptions, takes
+from bertcli.tasks.options import ReadOptions, for_each_text, takes
 from bertcli.tasks.rank import RankOptions
 from bertcli.tasks.registry import TaskSpec, own_specs, spec, spec_of
 from bertcli.tasks.request import Request, run
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 class Model(LoadedModel):
     """An opened model with a method for every task, whose keywords are the options in `bertcli.tasks`.
 
-    Errors: BertcliError for a missing head (encode needs none) or an unusable text.
+    What a task says of each text is a record: one text (`str`) gives its record, several give a list of them. Errors:
+    BertcliError for a missing head (encode needs none) or an unusable text.
     """
 
     @takes(DenseOptions)
@@ -75,8 +76,12 @@ class Model(LoadedModel):
         return self._results(texts, options)
 
     @takes(EncodeSparseOptions)
+    @for_each_text
     def encode_sparse(self, texts: Values, options: EncodeSparseOptions) -> "list[SparseVector]":
-        """Encode each text as a sparse vector (SPLADE): (indices, values) of the vocabulary entries other than 0."""
+        """Encode each text as a sparse vector (SPLADE): (indices, values) of the vocabulary entries other than 0.
+
+        One text that is no list gives its vector; with `chunk` it gives a list, a vector for each part.
+        """
         return [vector for block in self._results(texts, options) for vector in block.vectors]
 
     @takes(RankOptions)
@@ -90,19 +95,31 @@ class Model(LoadedModel):
 
         return self._records(pairs_of(query, options.documents), options)
 
+    @overload
+    def tokenize(  # type: ignore[overload-overlap]
+        self, texts: str, pairs: str | None = None, *, max_length: int | None = None
+    ) -> "Record": ...
+    @overload
+    def tokenize(self, texts: Values, pairs: Pairs = None, *, max_length: int | None = None) -> "list[Record]": ...
     @names_checked
-    def tokenize(self, texts: Values, pairs: Pairs = None, *, max_length: int | None = None) -> "list[Record]":
+    def tokenize(self, texts: Values, pairs: Pairs = None, *, max_length: int | None = None) -> "Record | list[Record]":
         """Tokenize texts: records {index, text, tokens, ids, segments, offsets}, with the special tokens."""
         from bertcli.tasks.compute.tokenize import tokenize
 
-        return list(tokenize(self.tokenizer, from_values(texts, pairs), max_length))
+        records = list(tokenize(self.tokenizer, from_values(texts, pairs), max_length))
+        return records[0] if isinstance(texts, str) else records
 
+    @overload
+    def neighbors(self, words: str, *, top_k: int = 10) -> "Record": ...  # type: ignore[overload-overlap]
+    @overload
+    def neighbors(self, words: Iterable[str], *, top_k: int = 10) -> "list[Record]": ...
     @names_checked
-    def neighbors(self, words: str | Iterable[str], *, top_k: int = 10) -> "list[Record]":
+    def neighbors(self, words: str | Iterable[str], *, top_k: int = 10) -> "Record | list[Record]":
         """Find the nearest pieces in the embedding space: records {token, neighbors: [{token, id, cosine}, …]}."""
         from bertcli.tasks.compute.neighbors import neighbors
 
-        return list(neighbors(self, [words] if isinstance(words, str) else words, top_k=top_k))
+        records = list(neighbors(self, [words] if isinstance(words, str) else words, top_k=top_k))
+        return records[0] if isinstance(words, str) else records
 
     def __getattr__(self, name: str) -> Any:
         """Find a method that a wing brings, such as `export`, or a plugin; a plugin's task is a method, too."""
@@ -117,14 +134,19 @@ class Model(LoadedModel):
     if TYPE_CHECKING:  # the loop at the end makes these methods from the specs; type checkers cannot see that
 
         @takes(ClassifyOptions)
+        @for_each_text
         def classify(self, texts: Values, options: ClassifyOptions) -> "list[Record]": ...
         @takes(FillMaskOptions)
+        @for_each_text
         def fill_mask(self, texts: Values, options: FillMaskOptions) -> "list[Record]": ...
         @takes(ScoreOptions)
+        @for_each_text
         def score(self, texts: Values, options: ScoreOptions) -> "list[Record]": ...
         @takes(TagOptions)
+        @for_each_text
         def tag(self, texts: Values, options: TagOptions) -> "list[Record]": ...
         @takes(AnswerOptions)
+        @for_each_text
         def answer(self, questions: Values, options: AnswerOptions) -> "list[Record]": ...
 
     def _records(self, texts: Values, options: ReadOptions) -> "list[Record]":
@@ -138,7 +160,10 @@ class Model(LoadedModel):
 
 
 def _method_of(spec: TaskSpec) -> Callable[..., "list[Record]"]:
-    """Make the method of a task: it takes texts and options, and returns records. Its docstring is `spec.record`'s."""
+    """Make the method of a task: it takes texts and options, and returns records. Its docstring is `spec.record`'s.
+
+    One text gives its record, several give a list.
+    """
 
     def method(self: Model, texts: Values, options: Any) -> "list[Record]":
         return self._records(texts, options)
@@ -150,8 +175,8 @@ def _method_of(spec: TaskSpec) -> Callable[..., "list[Record]"]:
     method.__signature__ = whole  # type: ignore[attr-defined]  # what `takes` goes by
     method.__name__ = spec.module
     method.__qualname__ = f"Model.{spec.module}"
-    method.__doc__ = spec.record.__doc__
-    return takes(spec.options)(method)
+    method.__doc__ = f"{getdoc(spec.record)}\n\nOne text that is no list gives its record alone."
+    return takes(spec.options)(for_each_text(method))
 
 
 for _spec in own_specs():

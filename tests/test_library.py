@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.terminal import bertcli
+from reference import task_cases as cases
+from reference.encode_cases import sparse
 
 import bertcli as library
 from bertcli.tasks.options import declared, types_of
@@ -114,9 +116,38 @@ def test_library_tokenizes_and_finds_neighbors_as_the_commands(made: Made) -> No
     arguments = ["-m", str(folder), "--format", "jsonl"]
     assert model.tokenize(TEXTS) == bertcli("tokenize", *arguments, *TEXTS).records
     paired = bertcli("tokenize", *arguments, "tea", "--text-pair", "milk", "--max-length", "4").records
-    assert model.tokenize("tea", "milk", max_length=4) == paired
-    assert model.neighbors("king", top_k=3) == bertcli("neighbors", *arguments, "king", "--top-k", "3").records
+    assert [model.tokenize("tea", "milk", max_length=4)] == paired
+    assert [model.neighbors("king", top_k=3)] == bertcli("neighbors", *arguments, "king", "--top-k", "3").records
     assert [record["token"] for record in model.neighbors(["king", "queen"])] == ["king", "queen"]
+
+
+def test_one_text_gives_one_result_and_a_list_gives_a_list(made: Made, tmp_path: Path) -> None:
+    masks, labels = library.load(), library.load("bert-mini-sentiment")
+    tagger, reader = library.load(made(**cases.TAGGER)), library.load(made(**cases.READER))
+    splade = library.load(sparse(tmp_path, "max"))
+    for_each: dict[str, Any] = {
+        "answer": lambda texts: reader.answer(texts, contexts="The king drinks hot tea in Paris."),
+        "classify": labels.classify,
+        "encode_sparse": splade.encode_sparse,
+        "explain": lambda texts: library.explain(labels, texts),
+        "fill_mask": masks.fill_mask,
+        "keywords": library.load("bert-mini-sentence").keywords,
+        "lens": lambda texts: library.lens(masks, texts),
+        "neighbors": masks.neighbors,
+        "score": masks.score,
+        "tag": tagger.tag,
+        "tokenize": masks.tokenize,
+    }
+    assert {spec.module for spec in specs()} - {*for_each} == {"encode", "rank"}
+    for name, call in for_each.items():
+        text = "tea" if name == "neighbors" else "A hot [MASK]."
+        (among_one,) = call([text])
+        assert len(call([text, text])) == 2
+        alone = call(text)
+        assert isinstance(alone, dict) == (name not in ("encode_sparse", "explain", "lens"))
+        assert str(alone) == str(among_one)
+        assert call([]) == []
+    assert len(splade.encode_sparse("hot tea by the river " * 3, chunk=8)) == 3
 
 
 def test_library_exports_a_file_or_a_folder(made: Made, tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ def test_model_switches_are_true_or_false(value: Any, made: Made) -> None:
 def test_model_counts_may_be_those_of_numpy(made: Made) -> None:
     two: Any = np.int64(2)
     model = bertcli.load(made(head="pretraining", seed=7))
-    assert len(model.fill_mask("the [MASK]", top_k=two)[0]["masks"][0]["predictions"]) == 2
+    assert len(model.fill_mask("the [MASK]", top_k=two)["masks"][0]["predictions"]) == 2
     assert model.encode("tea", layer=two, max_length=two, batch_tokens=two).shape == (32,)
 
 

@@ -23,8 +23,9 @@ def test_the_stub_has_every_name_of_the_package() -> None:
 def test_an_editor_sees_the_options_of_tasks_and_of_views() -> None:
     text = FILE.read_text(encoding="utf-8")
     for name, option in (("encode", "pooling"), ("keywords", "ngrams"), ("export", "opset"), ("explain", "contrast")):
-        (parameters,) = re.findall(rf"^ *def {name}\((.*?)\) ->", text, re.DOTALL | re.MULTILINE)
-        assert f"{option}: " in parameters
+        signatures = re.findall(rf"^ *def {name}\((.*?)\) ->", text, re.DOTALL | re.MULTILINE)
+        assert all(f"{option}: " in parameters for parameters in signatures)
+        assert len(signatures) == (2 if name in ("keywords", "explain") else 1)
 
 
 def test_the_stub_without_wings_has_the_names_of_the_rest(tmp_path: Path) -> None:

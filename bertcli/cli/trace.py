@@ -137,9 +137,8 @@ def trace(model: ModelOptions, analyzed: AnalyzedOptions, options: TraceOptions,
 
 def _run(model: "LoadedModel", size: tuple[int, int], options: TraceOptions, output: TraceOutput) -> None:
     """Run a pass with numbers, of the text or of random tokens of this size, and print or write it."""
-    from bertcli.analysis.trace import trace as traced
     from bertcli.analysis.trace.passes import Pass, results_in_words, run_pass, time_again
-    from bertcli.analysis.trace.recorder import random_inputs
+    from bertcli.analysis.trace.recorder import random_inputs, recording
 
     text = options.text
     inputs = random_inputs(model, *size) if text is None else _inputs_of_text(model, text, options)
@@ -147,7 +146,7 @@ def _run(model: "LoadedModel", size: tuple[int, int], options: TraceOptions, out
         whole = run_pass(model, inputs)
     else:
         keep = (lambda path: True) if output.has_arrays else None
-        with traced(model, time=options.time, stats=options.stats, keep=keep) as trace:
+        with recording(model, time=options.time, stats=options.stats, keep=keep) as trace:
             outputs = model.outputs(inputs.ids, inputs.segments)
         if options.time:
             time_again(model, inputs, trace)

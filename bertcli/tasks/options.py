@@ -155,6 +155,23 @@ def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callabl
     return decorate
 
 
+def for_each_text(method: Callable[[M, T, W], list[R]]) -> Callable[[M, T, W], Any]:
+    """Decorate a method (model, texts, options) with a result for each text: one `str` gives its result, not a list.
+
+    With `chunk` a text has several results, so it gives a list, too. The stub of the package (tests/helpers/stubs.py)
+    has both signatures.
+    """
+
+    @wraps(method)
+    def one_or_all(model: M, texts: T, options: W) -> Any:
+        results = method(model, texts, options)
+        has_parts = getattr(options, "chunk", None) is not None
+        return results[0] if isinstance(texts, str) and not has_parts else results
+
+    one_or_all.for_each_text = True  # type: ignore[attr-defined]
+    return one_or_all
+
+
 # --------------------------------------------------------------------------------------------- options of several tasks
 
 

@@ -75,7 +75,7 @@ def test_pass_page_holds_what_save_writes(tmp_path: Path, made: Made) -> None:
 def test_pass_page_reads_each_layer_as_the_lens_does(tmp_path: Path, made: Made) -> None:
     folder = made(head="pretraining", seed=7)
     found = drawn(tmp_path, "The king drinks [MASK].", "-m", folder)
-    (lens,) = library.lens(library.load(folder), "The king drinks [MASK].", top_k=1)
+    lens = library.lens(library.load(folder), "The king drinks [MASK].", top_k=1)
     (mask,) = lens.masks
     for layer, line in zip(mask.layers, found.data["lines"], strict=True):
         name, score = line["readings"][mask.position]

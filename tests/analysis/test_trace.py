@@ -15,6 +15,7 @@ from helpers.checkpoints import Dense, Sentence
 from helpers.modular import write_cross_encoder
 from helpers.rerankers import KINDS as RERANKERS
 from helpers.rerankers import write_reranker
+from helpers.terminal import bertcli as command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import cases
@@ -591,3 +592,22 @@ def test_trace_and_params_name_heads_by_what_they_tell(name: str, head: str, kin
     last = run_shapes(model, 1, 8).steps[-1]
     assert (last.group, last.inputs[1].name, last.output.name) == words
     assert {row.path: row.type for row in bertcli.params(model).rows}[head] == kind
+
+
+def test_trace_of_a_text_is_the_pass_that_the_command_prints() -> None:
+    model = bertcli.load()
+    text = "A hot [MASK]."
+    trace = bertcli.trace(model, text, stats=True, keep=lambda path: path.endswith("softmax"))
+    printed = command("trace", text, "--stats", "--all-layers", "--format", "json").out
+    assert json.loads(printed)["steps"] == [json.loads(json.dumps(step.record())) for step in trace.steps]
+    tokens = model.tokenize(text)["ids"]
+    assert trace.arrays["encoder.layers.2.attention.softmax"].shape[1:] == (len(tokens), len(tokens))
+    together = bertcli.trace(model, [text, "tea"], "milk")
+    assert [one.sequence for one in together] == [len(model.tokenize(one, "milk")["ids"]) for one in (text, "tea")]
+    timed = bertcli.trace(model, "tea", time=True)
+    assert all(step.seconds is not None for step in timed.steps)
+
+
+def test_trace_of_a_text_needs_a_tokenizer() -> None:
+    with pytest.raises(BertcliError, match="'tiny' is a variant without a tokenizer"):
+        bertcli.trace(bertcli.variant("tiny"), "tea")

@@ -66,7 +66,7 @@ def test_score_leaves_a_mask_out_and_says_so() -> None:
     assert record["loss"] == pytest.approx(-sum(token["log_prob"] for token in record["tokens"]) / 3)
     assert "no word is named for it, so it is left out of the loss" in result.err
     assert "left out" not in bertcli("score", "The cat sat.").err
-    assert library.load().score("[MASK]")[0]["loss"] is None
+    assert library.load().score("[MASK]")["loss"] is None
 
 
 def test_a_file_is_for_fill_mask_only_where_most_rows_have_a_mask(tmp_path: Path) -> None:

@@ -82,11 +82,31 @@ class Writer:
         return self.name(module, annotation.__qualname__)
 
     def function(self, name: str, call: Callable[..., Any], indent: str = "") -> str:
-        """A function with all its parameters, one a line where it is long, and the first line of its docstring."""
+        """A function with all its parameters, one a line where it is long, and the first line of its docstring.
+
+        One that gives a result for each text has two signatures: of one text its result, of several a list of them.
+        """
         space = _namespace(call)
         signature = inspect.signature(call)
         if signature.return_annotation is signature.empty:
             raise ValueError(f"{name} does not say what it returns")
+        if not getattr(call, "for_each_text", False):
+            return self._signature(name, call, signature, indent)
+        of_model, texts, *others = signature.parameters.values()
+        gives = signature.return_annotation
+        self.name("typing", "overload")
+        (of_one,) = typing.get_args(eval(gives, space) if isinstance(gives, str) else gives)
+        one_text = texts.replace(annotation=str)
+        alone = signature.replace(parameters=[of_model, one_text, *others], return_annotation=of_one)
+        # A text is an iterable of texts to a type checker, too: it takes the first signature that fits.
+        first = self._signature(name, call, alone, indent, "  # type: ignore[overload-overlap]")
+        return f"{indent}@overload\n{first}{indent}@overload\n{self._signature(name, call, signature, indent)}"
+
+    def _signature(
+        self, name: str, call: Callable[..., Any], signature: inspect.Signature, indent: str, note: str = ""
+    ) -> str:
+        """One signature of a function, with the first line of its docstring; a note ends its first line."""
+        space = _namespace(call)
         parameters, keywords_only = [], False
         for parameter in signature.parameters.values():
             if parameter.kind is parameter.KEYWORD_ONLY and not keywords_only:
@@ -99,7 +119,9 @@ class Writer:
         line = f"{indent}def {name}({', '.join(parameters)}) -> {gives}:"
         if len(line) > WIDTH:
             inner = "".join(f"{indent}    {parameter},\n" for parameter in parameters)
-            line = f"{indent}def {name}(\n{inner}{indent}) -> {gives}:"
+            line = f"{indent}def {name}({note}\n{inner}{indent}) -> {gives}:"
+        else:
+            line += note
         summary = (inspect.getdoc(call) or "").partition("\n")[0]
         return f'{line}\n{indent}    """{summary}"""\n' if summary else f"{line} ...\n"
 

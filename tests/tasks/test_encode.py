@@ -160,7 +160,7 @@ def test_encode_names_its_own_word_for_an_option_of_another_library(mlm: Model) 
         (mlm, "encode_query", r"encode\(texts, prompt_name='query'\)"),
         (mlm, "predict", "classify labels texts"),
         (mlm, "query_embed", r"encode\(texts, prompt_name='query'\)"),
-        (mlm, "run_with_cache", r"bertcli\.trace keeps"),
+        (mlm, "run_with_cache", r"bertcli\.trace\(model, text, keep=.*\.arrays"),
         (bertcli, "SentenceTransformer", r"bertcli\.load opens a model"),
         (bertcli, "TextEmbedding", r"bertcli\.load opens a model"),
         (bertcli, "pipeline", "a model has the tasks as methods"),

@@ -106,21 +106,21 @@ def test_a_folder_with_few_labels_of_bioes_is_read_as_bioes(tmp_path: Path) -> N
     tags = dict(zip(WORDS, of_words, strict=True))
     numbers = {word: labels.index(tag) for word, tag in tags.items()}
     folder = word_piece_tagger(tmp_path / "m", WORDS, numbers, labels)
-    (record,) = library.load(folder).tag(ONE_TEXT)
+    record = library.load(folder).tag(ONE_TEXT)
     assert [(one["entity_group"], one["word"]) for one in record["entities"]] == FOUND
     assert bertcli("tag", "-m", folder, "--redact", ONE_TEXT).out == "we met [PER] in [LOC] and [LOC] .\n"
 
 
 def test_types_called_o_and_labels_without_a_type_are_entities(tmp_path: Path) -> None:
     called_o = tagger(tmp_path / "o", "B-O I-O I-O B-LOC I-LOC B-LOC")
-    (record,) = library.load(called_o).tag(ONE_TEXT)
+    record = library.load(called_o).tag(ONE_TEXT)
     assert [one["entity_group"] for one in record["entities"]] == ["O", "LOC", "LOC"]
     redact = ("tag", "-m", called_o, "--redact", ONE_TEXT)
     assert bertcli(*redact).out == "we met [O] in [LOC] and [LOC] .\n"
     assert bertcli(*redact, "--ignore", "").out == "we met [O] in [LOC] and [LOC] .\n"
     assert bertcli(*redact, "--only", "O", "--aggregation", "none").out == "we met [O] in new york and novara .\n"
     untyped = tagger(tmp_path / "b", "B I I B I B")
-    (record,) = library.load(untyped).tag(ONE_TEXT)
+    record = library.load(untyped).tag(ONE_TEXT)
     spans = [(one["entity_group"], one["word"]) for one in record["entities"]]
     assert spans == [("entity", name) for _, name in FOUND]
     redacted = bertcli("tag", "-m", untyped, "--redact", "--only", "entity", ONE_TEXT)
@@ -134,7 +134,7 @@ def test_pieces_of_one_word_that_are_all_its_end_or_a_single_word_are_one_entity
         tmp_path / "m", ["anna", "smi", "##th", "nova", "##ra"],
         {"anna": 1, "smi": 2, "##th": 2, "nova": 3, "##ra": 3}, labels,
     )  # fmt: skip
-    (record,) = library.load(folder).tag("anna smith novara novara")
+    record = library.load(folder).tag("anna smith novara novara")
     assert [one["word"] for one in record["entities"]] == ["anna smith", "novara", "novara"]
 
 

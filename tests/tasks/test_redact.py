@@ -88,7 +88,7 @@ def test_redact_replaces_the_entities_of_the_record(aggregation: str, tagger: Pa
     assert printed.splitlines() == [" ".join(record["redacted"].splitlines()) for record in records]
     assert records[0]["redacted"].split()[0] in bertcli(*arguments).out
     model = library.load(tagger)
-    again = model.tag(TEXTS, redact=True, threshold=least, aggregation=aggregation)  # type: ignore[arg-type]
+    again = model.tag(TEXTS, redact=True, threshold=least, aggregation=aggregation)  # type: ignore[call-overload]
     assert [record["redacted"] for record in again] == [record["redacted"] for record in records]
 
 
@@ -146,7 +146,7 @@ def test_redact_writes_lines_and_a_page_of_what_was_hidden_where(tagger: Path, t
     refused = bertcli("tag", "-m", tagger, "-o", lines, text)
     assert "the ending must be one of .json" in refused.error
     assert bertcli("tag", "-m", tagger, "--redact", "--redact-with", "***", "-o", page, text).status == 0
-    (record,) = library.load(tagger).tag(text, redact=True, redact_with="***")
+    record = library.load(tagger).tag(text, redact=True, redact_with="***")
     html = page.read_text(encoding="utf-8")
     for part in record["hidden"]:
         assert f'title="{part["label"]}: {part["start"]} to {part["end"]}"' in html
@@ -200,11 +200,11 @@ def test_redact_wrong_usage(arguments: list[str], message: str, tagger: Path) ->
 
 def test_options_that_do_not_exist_name_the_method_and_what_is_meant(tagger: Path) -> None:
     with pytest.raises(TypeError, match=r"classify\(\) has no option 'topk'. Did you mean top_k\?"):
-        library.load().classify(["a"], topk=2)  # type: ignore[call-arg]
+        library.load().classify(["a"], topk=2)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match=r"no option 'agregation'. Did you mean aggregation\?"):
-        library.load(tagger).tag(["a"], agregation="none")  # type: ignore[call-arg]
+        library.load(tagger).tag(["a"], agregation="none")  # type: ignore[call-overload]
     with pytest.raises(library.BertcliError, match="threshold is 'x', which is not a number"):
-        library.load(tagger).tag(["a"], redact=True, threshold="x")  # type: ignore[arg-type]
+        library.load(tagger).tag(["a"], redact=True, threshold="x")  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def server(models: list[Model]) -> Iterator[Running]:
 
 def secrets(model: Model, text: str, options: dict[str, Any]) -> set[str]:
     """What is hidden in a text, and does not stand elsewhere in it as a word that is not hidden."""
-    (record,) = model.tag(text, redact=True, keep_text=True, **options)
+    record = model.tag(text, redact=True, keep_text=True, **options)
     hidden = {text[part["start"] : part["end"]] for part in record["hidden"]}
     # A word of a name is as secret as the name.
     words = {word for part in hidden for word in re.findall(r"\w{4,}", part)}

@@ -37,7 +37,7 @@ def test_tag_equals_the_pipeline(aggregation: Any, tagger: Model) -> None:
 @pytest.mark.parametrize(("size", "overlap"), cases.TAG_WINDOWS)
 def test_tag_reads_long_texts_in_windows_as_the_pipeline_does(size: int, overlap: int, tagger: Model) -> None:
     for aggregation, expected in SAID[f"tag.windows.{size}.{overlap}"].items():
-        (record,) = tagger.tag(cases.LONG_TEXT, aggregation=aggregation, max_length=size, stride=overlap)
+        record = tagger.tag(cases.LONG_TEXT, aggregation=aggregation, max_length=size, stride=overlap)
         same(record["entities"], as_named_here(expected))
         assert record["truncated"] is False
 

@@ -1,27 +1,89 @@
-"""Run the traced pass of one sentence that the page draws: its steps, the states after each layer, the predictions."""
+"""Run traced passes: `bertcli.trace`, and the pass of one sentence that the page draws, with states and predictions."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from bertcli.analysis.trace.recorder import trace
+from bertcli.analysis.trace.recorder import Keep, Trace, inputs_of_text, recording
 from bertcli.analysis.trace.selection import BEST, sections_of
 from bertcli.engine.packing import Packed
 from bertcli.engine.pauses import check_wanted
+from bertcli.errors import names_checked
+from bertcli.files.texts import Pairs, from_values
+from bertcli.loaded_model import expect_model
 from bertcli.report.terminal import visible
 from bertcli.tracing.dispatch import Array
 
 if TYPE_CHECKING:
-    from bertcli.analysis.trace.recorder import Inputs, Trace
+    from bertcli.analysis.trace.recorder import Inputs
     from bertcli.loaded_model import LoadedModel
 
 NEXT = ("is next", "not next")
 # Passes that are timed, unless they have taken so many seconds before: the fastest counts.
 MOST_PASSES, ENOUGH = 10, 1.0
+
+
+@overload
+def trace(
+    model: "LoadedModel", texts: None = None, *, time: bool = False, stats: bool = False, keep: Keep | None = None
+) -> "AbstractContextManager[Trace]": ...
+@overload
+def trace(  # type: ignore[overload-overlap]
+    model: "LoadedModel",
+    texts: str,
+    pairs: str | None = None,
+    *,
+    time: bool = False,
+    stats: bool = False,
+    keep: Keep | None = None,
+) -> Trace: ...
+@overload
+def trace(
+    model: "LoadedModel",
+    texts: Iterable[str],
+    pairs: Pairs = None,
+    *,
+    time: bool = False,
+    stats: bool = False,
+    keep: Keep | None = None,
+) -> list[Trace]: ...
+@names_checked
+def trace(
+    model: "LoadedModel",
+    texts: str | Iterable[str] | None = None,
+    pairs: Pairs = None,
+    *,
+    time: bool = False,
+    stats: bool = False,
+    keep: Keep | None = None,
+) -> "AbstractContextManager[Trace] | Trace | list[Trace]":
+    """`trace(model, "text")`, or `with bertcli.trace(model) as trace: model.forward(ids)`; then `trace.steps`.
+
+    With a text it is the trace of one pass through every head, as `bertcli trace TEXT` prints it; of a list of texts a
+    list. Without one it records what runs inside the `with`: `model.forward` runs the encoder, `model.outputs` also
+    every head. Watches only this thread. Results are bit-identical to those without a trace; only a `forward` of so
+    many tokens that it is otherwise computed in micro-batches differs, by at most 1e-6 of a vector's largest number. A
+    model without weights is traced by its shapes: nothing is multiplied, and the result holds no numbers. `time`
+    measures each op in seconds, `stats` describes each result, `keep(path)` says for which steps a copy of the result
+    is kept in `trace.arrays`. Errors: BertcliError inside another trace.
+    """
+    if texts is None:
+        return recording(model, time=time, stats=stats, keep=keep)
+    expect_model(model)
+    traces = []
+    for text, pair, *_ in from_values(texts, pairs):
+        inputs = inputs_of_text(model, text, pair)
+        with recording(model, time=time, stats=stats, keep=keep) as traced:
+            model.outputs(inputs.ids, inputs.segments)
+        if time:
+            time_again(model, inputs, traced)
+        traces.append(traced)
+    return traces[0] if isinstance(texts, str) else traces
 
 
 class State(NamedTuple):
@@ -64,7 +126,7 @@ class Pass:
 
 def run_pass(model: "LoadedModel", inputs: "Inputs") -> Pass:
     """Trace a pass through every prediction head, with time, statistics and a copy of every result."""
-    with trace(model, time=True, stats=True, keep=lambda path: True) as traced:
+    with recording(model, time=True, stats=True, keep=lambda path: True) as traced:
         outputs = model.outputs(inputs.ids, inputs.segments)
     time_again(model, inputs, traced)
     return Pass(model, traced, inputs, outputs, _states(model, inputs))
@@ -77,7 +139,7 @@ def time_again(model: "LoadedModel", inputs: "Inputs", first: "Trace") -> None:
     """
     begun, passes = perf_counter(), 1
     while passes < MOST_PASSES and perf_counter() - begun < ENOUGH:
-        with trace(model, time=True) as again:
+        with recording(model, time=True) as again:
             model.outputs(inputs.ids, inputs.segments)
         passes += 1
         if (again.totals.seconds or 0.0) < (first.totals.seconds or 0.0):

@@ -1,4 +1,4 @@
-"""`trace(model)`: record a step for every op of a forward pass, with numbers or by shapes alone.
+"""`recording(model)`: record a step for every op of a forward pass, with numbers or by shapes alone.
 
 Called by `bertcli trace`, its page, the view diff and in Python; steps.py holds the records and prints them.
 """
@@ -16,7 +16,7 @@ from bertcli.analysis.trace.step_names import HEAD_INPUT, INPUTS, LAYER_INPUT, S
 from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, Value, multiplied, show, stats_of
 from bertcli.engine.packing import Packed, batch_of_shapes
 from bertcli.engine.pauses import check_wanted
-from bertcli.errors import BertcliError, names_checked
+from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.network.after_pooling import Dense, LayerNorm
 from bertcli.network.heads import outputs
@@ -35,18 +35,10 @@ LOGIT_SCORE = "logit_score"  # the path of a layer that is made of two rows of t
 
 
 @contextmanager
-@names_checked
-def trace(
+def recording(
     model: LoadedModel, *, time: bool = False, stats: bool = False, keep: Keep | None = None
 ) -> "Iterator[Trace]":
-    """`with bertcli.trace(model) as trace: model.forward(ids)`, then `trace.steps`, `trace.totals`.
-
-    Watches only this thread. Results are bit-identical to those without a trace; only a `forward` of so many tokens
-    that it is otherwise computed in micro-batches differs, by at most 1e-6 of a vector's largest number. `forward` runs
-    the encoder, `outputs` also every head. A model without weights is traced by its shapes: nothing is multiplied, and
-    the result holds no numbers. `time` measures each op in seconds, `stats` describes each result, `keep(path)` says
-    for which steps a copy of the result is kept in `trace.arrays`. Errors: BertcliError inside another trace.
-    """
+    """Record the ops of what runs inside: `bertcli.trace` without a text. Errors: BertcliError inside another trace."""
     expect_model(model)
     if watched():
         raise BertcliError("A trace is already in progress in this thread: begin another one when it has ended.")

@@ -167,7 +167,7 @@ def test_a_gliner_model_is_asked_for_the_types_of_spans(tmp_path: Path) -> None:
     model, types = library.load(folder), sorted(LABELS)
     while True:
         # The prompt has the types of the data, in this order.
-        (record,) = model.tag(text, labels=types)
+        record = model.tag(text, labels=types)
         found = sorted({one["entity_group"] for one in record["entities"]})
         if found == types:
             break
@@ -181,7 +181,7 @@ def test_a_gliner_model_is_asked_for_the_types_of_spans(tmp_path: Path) -> None:
     judgement = judged(file, folder)
     assert judgement["metrics"]["precision"]["value"] == 1
     assert judgement["metrics"]["recall"]["value"] == pytest.approx(len(spans) / (len(spans) + 1))
-    (redacted,) = model.tag(text, labels=types, redact=True)
+    redacted = model.tag(text, labels=types, redact=True)
     letters = {place for span in spans + more for place in range(span["start"], span["end"]) if text[place] != " "}
     hidden = {place for part in redacted["hidden"] for place in range(part["start"], part["end"])}
     assert judgement["metrics"]["covered"]["value"] == pytest.approx(len(letters & hidden) / len(letters))

@@ -178,7 +178,7 @@ def test_gliner_finds_in_equal_tokens_of_other_words_what_it_finds_alone(models:
     options: dict[str, Any] = {"labels": LABELS, "threshold": 0.01, "nested": True, "multi_label": True}
     together = model.tag(texts, **options)
     for text, record in zip(texts, together, strict=True):
-        (alone,) = model.tag(text, **options)
+        alone = model.tag(text, **options)
         assert record["entities"]
         same(record["entities"], alone["entities"])
 
@@ -221,14 +221,14 @@ def test_gliner_reads_a_long_text_in_windows(tmp_path: Path) -> None:
     """Spans inside one window alone have its scores; those in two the higher one; none is lost."""
     model = bertcli.load(write_gliner(tmp_path / "short", max_len=6, max_width=2))
     text = "She poured a cup of hot coffee in Paris and he drank the tea"
-    (record,) = model.tag(text, labels=LABELS, threshold=0.0, nested=True, multi_label=True)
+    record = model.tag(text, labels=LABELS, threshold=0.0, nested=True, multi_label=True)
     assert record["truncated"] is False
     words = text.split()
     windows = [range(first, min(first + 6, len(words))) for first in (0, 5, 10)]  # a quarter of 6 words is one
     highest: dict[tuple[str, int], float] = {}
     for window in windows:
         part = " ".join(words[window.start : window.stop])
-        (alone,) = model.tag(part, labels=LABELS, threshold=0.0, nested=True, multi_label=True)
+        alone = model.tag(part, labels=LABELS, threshold=0.0, nested=True, multi_label=True)
         before = text.index(part)
         for one in alone["entities"]:
             if " " not in one["word"]:
@@ -268,7 +268,7 @@ def test_gliner_of_limited_length_reads_windows_of_its_tokens(tmp_path: Path) ->
     assert task.cost(item) == sum(len(one.ids) for one in windows) + spans * len(task.labels) // 16
     (word,) = task.tokenize_group([Text("Berlin" * 9)], 0).items
     assert [len(one.ids) for one in task.windows(word)] == [26]
-    (record,) = model.tag("Berlin" * 9, labels=LABELS, threshold=0.0, multi_label=True)
+    record = model.tag("Berlin" * 9, labels=LABELS, threshold=0.0, multi_label=True)
     assert record["truncated"] is True
     assert {one["word"] for one in record["entities"]} == {"Berlin" * 9}
     with pytest.raises(BertcliError, match="The labels take 16 tokens, and a window has 18 with the text"):

@@ -95,7 +95,7 @@ def test_gliner2_finds_the_entities_of_its_library(case: str, models: dict[str, 
         threshold, policy = MODES[mode]
         options: dict[str, Any] = {"threshold": threshold, "nested": policy == "nested", "multi_label": True}
         check(model.tag(TEXTS, labels=LABELS, **options), TEXTS, recorded[mode])
-        check([model.tag(text, labels=LABELS, **options)[0] for text in TEXTS[:2]], TEXTS[:2], recorded[mode][:2])
+        check([model.tag(text, labels=LABELS, **options) for text in TEXTS[:2]], TEXTS[:2], recorded[mode][:2])
     check(model.tag(TEXTS, labels=DESCRIBED, multi_label=True), TEXTS, recorded["described"])
     assert recorded["described"] != recorded["flat"]
 
@@ -122,7 +122,7 @@ def test_gliner2_scores_candidates_as_its_library(case: str, models: dict[str, M
             found = {one["label"]: one["score"] for one in record["labels"]}
             np.testing.assert_allclose([found[name] for name in CANDIDATES], expected, **NEAR)
             assert [*found.values()] == sorted(found.values(), reverse=True)
-            (alone,) = model.classify(text, candidates=candidates, **options)
+            alone = model.classify(text, candidates=candidates, **options)
             np.testing.assert_allclose([found[one["label"]] for one in alone["labels"]],
                                        [one["score"] for one in alone["labels"]], rtol=0, atol=1e-6)  # fmt: skip
             assert not record["truncated"]
@@ -133,7 +133,7 @@ def test_gliner2_reads_a_text_of_more_tokens_than_there_are_positions(case: str,
     """DeBERTa looks at distances alone: 64 positions in its configuration are no limit, as in the library."""
     model, (spans, (expected,)) = models[case], RECORDED[case]["long"]
     check(model.tag(LONG, labels=LABELS, threshold=0.9, multi_label=True), [LONG], spans)
-    (record,) = model.classify(LONG, candidates=CANDIDATES, template=TEMPLATE)
+    record = model.classify(LONG, candidates=CANDIDATES, template=TEMPLATE)
     found = {one["label"]: one["score"] for one in record["labels"]}
     np.testing.assert_allclose([found[name] for name in CANDIDATES], expected, **NEAR)
 
@@ -158,10 +158,10 @@ def test_gliner2_reads_a_long_text_in_windows_as_parts_of_their_own(models: dict
     (item,) = task.tokenize_group([Text(LONG)], 0).items
     words = task.finder.words(LONG, item.tokens)
     ends = [words[window.first + window.own - 1][1] for window in task.windows(item)]
-    (record,) = model.tag(LONG, labels=LABELS, threshold=0, nested=True, max_length=64, stride=0)
+    record = model.tag(LONG, labels=LABELS, threshold=0, nested=True, max_length=64, stride=0)
     assert not [one for one in record["entities"] for end in ends if one["start"] < end < one["end"]]
     assert {one["end"] for one in record["entities"]}.issuperset(ends)
-    (record,) = model.tag(LONG, labels=LABELS, max_length=64)
+    record = model.tag(LONG, labels=LABELS, max_length=64)
     assert max(one["end"] for one in record["entities"]) > len(LONG) // 2
     assert not record["truncated"]
     cut, whole = model.classify([LONG, TEXTS[1]], candidates=CANDIDATES, max_length=64)

@@ -116,7 +116,7 @@ def test_states_are_prepared_as_they_were(tmp_path: Path) -> None:
     expected = np.exp(expected) / np.exp(expected).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(scores(model, texts), expected, atol=1e-5)
     assert any(record["truncated"] for record in model.classify(texts))
-    result = library.explain(model, texts[0])[0]
+    result = library.explain(model, texts[0])
     label = int(expected[0].argmax())
     assert result.target == LABELS[label]
     assert result.value == pytest.approx(np.log(expected[0, label] / (1 - expected[0, label])), abs=1e-4)
@@ -234,7 +234,7 @@ def test_the_server_takes_it(mini: Path) -> None:
     with serving([model]) as running:
         answer = running.given("/predict", {"inputs": text})
         about = running.given("/info")
-    expected = model.classify(text)[0]["labels"]
+    expected = model.classify(text)["labels"]
     assert [one["label"] for one in answer] == [one["label"] for one in expected]
     np.testing.assert_allclose([one["score"] for one in answer], [one["score"] for one in expected], atol=1e-6)
     assert "classify" in about["models"][0]["uses"]
@@ -294,7 +294,7 @@ def test_another_model_is_refused_and_another_name_is_noted(
     copy = shutil.copytree(str(library.load(HELD_MODEL).path), tmp_path / "copy")
     left = bertcli("classify", "-m", f"{copy}+{mini}", "A fine film.", "--format", "json")
     assert f"Note: {mini} was made with '{HELD_MODEL}', which has the same weights." in left.err
-    assert json.loads(left.out) == with_classifier(HELD_MODEL, mini).classify("A fine film.")
+    assert json.loads(left.out) == with_classifier(HELD_MODEL, mini).classify(["A fine film."])
     vocabulary = (copy / "tokenizer.json").read_text()
     (copy / "tokenizer.json").write_text(vocabulary.replace('"lowercase":true', '"lowercase":false'))
     changed = json.loads(vocabulary)

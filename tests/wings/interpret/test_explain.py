@@ -43,8 +43,8 @@ def test_explain_labels_are_passes_of_transformers(by: Any, made: Made) -> None:
 
 @pytest.mark.parametrize("by", ["mask", "delete"])
 def test_explain_words_and_cosines_are_passes_of_transformers(by: Any, made: Made) -> None:
-    near(bertcli.explain(bertcli.load(made(**MASKS)), MASKED, word="poured", method=by)[0], GOLDEN["word"], by)
-    near(bertcli.explain(bertcli.load(made(**VECTORS)), TEXTS[0], contrast=OTHER, method=by)[0], GOLDEN["cosine"], by)
+    near(bertcli.explain(bertcli.load(made(**MASKS)), MASKED, word="poured", method=by), GOLDEN["word"], by)
+    near(bertcli.explain(bertcli.load(made(**VECTORS)), TEXTS[0], contrast=OTHER, method=by), GOLDEN["cosine"], by)
 
 
 def test_explain_takes_what_the_model_predicts_where_nothing_is_asked(made: Made) -> None:
@@ -54,7 +54,7 @@ def test_explain_takes_what_the_model_predicts_where_nothing_is_asked(made: Made
         assert one.target == best["label"]
         assert one.value == pytest.approx(np.log(best["score"] / (1 - best["score"])), abs=1e-5)
     model = bertcli.load(made(**MASKS))
-    (one,) = bertcli.explain(model, MASKED)
+    one = bertcli.explain(model, MASKED)
     best = model.fill_mask([MASKED])[0]["masks"][0]["predictions"][0]
     assert one.target == best["token_str"]
     assert one.value == pytest.approx(np.log(best["score"]), abs=1e-5)
@@ -63,7 +63,7 @@ def test_explain_takes_what_the_model_predicts_where_nothing_is_asked(made: Made
 def test_explain_a_regression_and_a_single_label_by_their_own_output(made: Made) -> None:
     for problem, value in (("regression", None), (None, "LABEL_0")):
         model = bertcli.load(made(head="classifier", num_labels=1, seed=5, config={"problem_type": problem}))
-        (one,) = bertcli.explain(model, "The cat sat.")
+        one = bertcli.explain(model, "The cat sat.")
         (record,) = model.classify(["The cat sat."], activation="none")
         assert one.value == pytest.approx(record["labels"][0]["score"], abs=1e-6)
         assert ("log-odds" in one.meaning) == (value is not None)
@@ -82,7 +82,7 @@ def test_explain_equals_passes_one_by_one_whatever_the_batch(made: Made) -> None
     model = bertcli.load(made(**LABELS))
     text = "The good king drank hot tea and sat on the red mat."  # every word is one piece, as [MASK] is
     for batch_tokens in (None, 1, 40):
-        (found,) = bertcli.explain(model, text, batch_tokens=batch_tokens)
+        found = bertcli.explain(model, text, batch_tokens=batch_tokens)
         np.testing.assert_allclose([w.contribution for w in found.words], changed_words(model, text, found), atol=2e-5)
 
 
@@ -114,11 +114,11 @@ def test_explain_leaves_a_prompt_out_but_reads_it(made: Made, tmp_path: Path) ->
         '{"prompts": {"query": "query: "}, "default_prompt_name": "query"}'
     )
     model = bertcli.load(copy)
-    (found,) = bertcli.explain(model, "Paris is red", contrast=OTHER)
+    found = bertcli.explain(model, "Paris is red", contrast=OTHER)
     assert found.value == pytest.approx(float(cosine[0] @ cosine[1]), abs=1e-5)
     words = [("Paris", 0), ("is", 6), ("red", 9)]
     assert [(word.word, word.start) for word in found.words] == words
-    (paired,) = bertcli.explain(model, "Paris is red", "Paris is red", contrast=OTHER)
+    paired = bertcli.explain(model, "Paris is red", "Paris is red", contrast=OTHER)
     assert [(word.word, word.start) for word in paired.words] == words * 2
     assert [word.side for word in paired.words] == [0] * 3 + [1] * 3
 
@@ -139,12 +139,12 @@ def test_explain_says_what_it_cannot_do(made: Made) -> None:
         with pytest.raises(BertcliError, match=message):
             bertcli.explain(model, text, **options)
     with pytest.raises(BertcliError, match="not a model"):
-        bertcli.explain("base", "x")  # type: ignore[arg-type]
+        bertcli.explain("base", "x")  # type: ignore[call-overload]
 
 
 def test_explain_records_and_shares(made: Made) -> None:
     model = bertcli.load(made(**LABELS))
-    one = bertcli.explain(model, TEXTS[0])[0]
+    one = bertcli.explain(model, TEXTS[0])
     assert list(one.record) == ["index", "text", "target", "value", "words"]
     assert list(one.record["words"][0]) == ["word", "start", "end", "contribution"]
     assert sum(map(abs, one.shares)) == pytest.approx(1)
@@ -172,6 +172,6 @@ def test_explain_pages_hold_the_text_and_every_number(made: Made) -> None:
 
 
 def test_explain_a_text_without_words(made: Made) -> None:
-    (one,) = bertcli.explain(bertcli.load(made(**LABELS)), "")
+    one = bertcli.explain(bertcli.load(made(**LABELS)), "")
     assert one.words == ()
     assert one.shares == []

@@ -40,7 +40,7 @@ def texts_in(axes: Any) -> list[str]:
 
 
 def test_explain_figure_has_a_bar_for_each_word(made: Made) -> None:
-    (view,) = library.explain(library.load(made(**LABELS)), TEXTS[0])
+    view = library.explain(library.load(made(**LABELS)), TEXTS[0])
     (axes,) = view.figure().axes
     bars: list[Any] = [*axes.patches]
     assert names(axes, "y") == [word.word for word in view.words]
@@ -52,13 +52,13 @@ def test_explain_figure_has_a_bar_for_each_word(made: Made) -> None:
 
 def test_explain_figure_of_late_interaction_has_the_matches(tmp_path: Path) -> None:
     model = library.load(write_late(tmp_path / "model", "stanford"))
-    (view,) = library.explain(model, "hot tea?", "The tea, was hot.")
+    view = library.explain(model, "hot tea?", "The tea, was hot.")
     (axes,) = view.figure().axes
     assert names(axes, "y") == [f"{word.word} → {word.match}" for word in view.words]
 
 
 def test_lens_figure_has_a_curve_whose_axis_fits_and_each_layers_predictions(made: Made) -> None:
-    (view,) = library.lens(library.load(made(**MASKS)), MASKED)
+    view = library.lens(library.load(made(**MASKS)), MASKED)
     curve, heat = view.figure().axes
     layers = view.masks[0].layers
     scores = [layer.score for layer in layers]
@@ -71,7 +71,7 @@ def test_lens_figure_has_a_curve_whose_axis_fits_and_each_layers_predictions(mad
 
 
 def test_lens_figure_of_all_tokens_is_a_heat_map(made: Made) -> None:
-    (view,) = library.lens(library.load(made(**MASKS)), MASKED, all_tokens=True)
+    view = library.lens(library.load(made(**MASKS)), MASKED, all_tokens=True)
     figure = view.figure()
     scores = [[layer.predictions[0].score for layer in token.layers] for token in view.masks]
     np.testing.assert_allclose(pictures(figure)[0], scores, rtol=1e-6)
@@ -162,7 +162,7 @@ def _lines(axes: Any) -> list[list[float]]:
 
 
 def test_a_figure_is_a_column_wide_and_can_be_restyled(made: Made) -> None:
-    (view,) = library.explain(library.load(made(**LABELS)), TEXTS[0])
+    view = library.explain(library.load(made(**LABELS)), TEXTS[0])
     figure = view.figure()
     assert figure.get_figwidth() * 2.54 == pytest.approx(WIDTH) == 8.5
     figure.axes[0].set_title("mine")
@@ -210,7 +210,7 @@ def test_a_figure_without_matplotlib_is_refused_before_any_work(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = bertcli("explain", "-m", "/no/such/model", "a text", "-o", tmp_path / "figure.pdf")
     assert done.error == "Error: A figure needs matplotlib: pip install 'bertcli[figures]'."
-    (view,) = library.explain(library.load(made(**LABELS)), TEXTS[0])
+    view = library.explain(library.load(made(**LABELS)), TEXTS[0])
     with pytest.raises(library.BertcliError, match=r"pip install 'bertcli\[figures\]'"):
         view.figure()
 

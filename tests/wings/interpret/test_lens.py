@@ -18,7 +18,7 @@ GOLDEN = json.loads((Path(__file__).parents[2] / "reference" / "views.json").rea
 
 
 def test_lens_layers_are_those_of_transformers(made: Made) -> None:
-    (found,) = bertcli.lens(bertcli.load(made(**MASKS)), MASKED)
+    found = bertcli.lens(bertcli.load(made(**MASKS)), MASKED)
     (mask,) = found.masks
     assert [layer.layer for layer in mask.layers] == [0, 1, 2]
     for layer, golden in zip(mask.layers, GOLDEN, strict=True):
@@ -31,7 +31,7 @@ def test_lens_layers_are_those_of_transformers(made: Made) -> None:
 def test_lens_last_layer_is_what_fill_mask_says(made: Made) -> None:
     model = bertcli.load(made(**MASKS))
     text = "The [MASK] poured a [MASK] of tea."
-    (found,) = bertcli.lens(model, text, top_k=4)
+    found = bertcli.lens(model, text, top_k=4)
     for mask, expected in zip(found.masks, model.fill_mask([text], top_k=4)[0]["masks"], strict=True):
         last = mask.layers[-1]
         assert mask.position == expected["position"]
@@ -45,11 +45,11 @@ def test_lens_last_layer_is_what_fill_mask_says(made: Made) -> None:
 
 def test_lens_all_tokens_are_looked_at_in_blocks(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     model = bertcli.load(made(**MASKS))
-    (found,) = bertcli.lens(model, MASKED, all_tokens=True)
+    found = bertcli.lens(model, MASKED, all_tokens=True)
     tokens = model.tokenizer.encode([MASKED])[0]
     assert [(one.position, one.token_str) for one in found.masks] == list(enumerate(tokens.pieces))
     monkeypatch.setattr("bertcli.wings.interpret.compute.lens.NUMBERS_TOGETHER", 1)
-    (again,) = bertcli.lens(model, MASKED, all_tokens=True)
+    again = bertcli.lens(model, MASKED, all_tokens=True)
     for one, other in zip(found.masks, again.masks, strict=True):
         for layer, same in zip(one.layers, other.layers, strict=True):
             assert layer.rank == same.rank
@@ -87,16 +87,16 @@ def test_lens_says_what_it_cannot_do(made: Made) -> None:
 def test_lens_pages_show_tables_or_a_grid(made: Made) -> None:
     model = bertcli.load(made(**MASKS))
     masks, tokens = bertcli.lens(model, MASKED), bertcli.lens(model, MASKED, all_tokens=True)
-    assert len(tokens[0].masks) > MOST_TABLES
-    text = lens_page(masks)
+    assert len(tokens.masks) > MOST_TABLES
+    text = lens_page([masks])
     assert text.count("<table") == 1
     assert text.count("<mark") == 3 * 3
     assert "rank and score are" in text
-    text = lens_page(tokens)
-    assert text.count("<mark") == 3 * len(tokens[0].masks)
+    text = lens_page([tokens])
+    assert text.count("<mark") == 3 * len(tokens.masks)
     assert "rank and score are" not in text
     # More tokens than layers: tokens go down.
-    names = [f"{one.position} {one.token_str}" for one in tokens[0].masks]
+    names = [f"{one.position} {one.token_str}" for one in tokens.masks]
     assert re.findall(r'scope="row">(?:<wbr>)?([^<]+)<', text) == names
     assert re.findall(r'scope="col">([^<]+)<', text) == ["Token", "embeddings", "layer 1", "layer 2"]
     assert "<script" not in text

@@ -138,7 +138,7 @@ def test_patch_of_a_label_a_cosine_and_a_pair(made: Made) -> None:
     pair = bertcli.patch(model, LOVED, HATED, text_pair="Who?")
     for text, tokens, value in ((LOVED, pair.tokens[0], pair.value_a), (HATED, pair.tokens[1], pair.value_b)):
         assert tokens[-3:] == ["who", "?", "[SEP]"]
-        (explained,) = bertcli.explain(model, text, "Who?", label=pair.target)
+        explained = bertcli.explain(model, text, "Who?", label=pair.target)
         assert value == pytest.approx(explained.value, abs=1e-5)
 
 

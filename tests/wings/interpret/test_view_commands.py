@@ -20,7 +20,7 @@ from bertcli.wings.interpret.registry import compute, view_spec, view_specs
 
 def test_explain_command_shows_the_text_and_a_table(made: Made) -> None:
     done = bertcli("explain", "-m", made(**LABELS), TEXTS[2])
-    (found,) = library.explain(library.load(made(**LABELS)), TEXTS[2])
+    found = library.explain(library.load(made(**LABELS)), TEXTS[2])
     first, empty, heading = done.out.splitlines()[:3]
     plain = first
     for word in found.words:

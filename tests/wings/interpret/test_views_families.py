@@ -55,7 +55,7 @@ def masks(family: str, tmp_path_factory: pytest.TempPathFactory) -> Model:
 
 
 def test_views_of_families_explain_words_as_passes_one_by_one(labels: Model) -> None:
-    (found,) = bertcli.explain(labels, TEXT)
+    found = bertcli.explain(labels, TEXT)
     assert [word.word for word in found.words] == TEXT.split()
     tokens = tokens_of(labels, TEXT)
     sentence = sentence_of(labels, tokens, TEXT, TargetOptions())
@@ -70,7 +70,7 @@ def test_views_of_families_explain_words_as_passes_one_by_one(labels: Model) -> 
 
 def test_views_of_families_lens_ends_with_the_answer(masks: Model) -> None:
     text = f"the king drank hot {masks.tokenizer.mask_token}"
-    (mask,) = bertcli.lens(masks, text)[0].masks
+    (mask,) = bertcli.lens(masks, text).masks
     best = masks.fill_mask([text], top_k=3)[0]["masks"][0]["predictions"]
     predictions = [(one.token, one.token_str) for one in mask.layers[-1].predictions]
     assert predictions == [(one["token"], one["token_str"]) for one in best]
@@ -82,7 +82,7 @@ def test_views_of_families_lens_ends_with_the_answer(masks: Model) -> None:
 def test_views_of_families_lens_sees_a_layer_as_if_it_were_the_last(masks: Model) -> None:
     """A network without its last layer answers what the lens says of the layer before."""
     text = f"the king drank hot {masks.tokenizer.mask_token}"
-    (mask,) = bertcli.lens(masks, text)[0].masks
+    (mask,) = bertcli.lens(masks, text).masks
     *_, before, _ = mask.layers
     fewer = replace(masks.config, num_hidden_layers=before.layer)
     weights = {one.path: one.array for one in parameters(masks.network)}

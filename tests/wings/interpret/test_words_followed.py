@@ -17,7 +17,7 @@ def test_lens_follows_a_word() -> None:
     (record,) = json.loads(result.out)
     assert record["word"] == "water"
     (mask,) = record["masks"]
-    (filled,) = library.load("bert-mini-mlm").fill_mask(CLEAN, targets=["water"])
+    filled = library.load("bert-mini-mlm").fill_mask(CLEAN, targets=["water"])
     last = mask["layers"][-1]
     assert last["score"] == pytest.approx(filled["masks"][0]["predictions"][0]["score"], abs=1e-6)
     by_rank = json.loads(bertcli("lens", CLEAN, "--top-k", str(last["rank"]), "--format", "json").out)
@@ -33,7 +33,7 @@ def test_patch_measures_the_logit_difference() -> None:
     for text, value in ((CLEAN, record["value_a"]), (CORRUPTED, record["value_b"])):
         shares = []
         for word in ("tea", "water"):
-            (filled,) = library.load("bert-mini-mlm").fill_mask(text, targets=[word])
+            filled = library.load("bert-mini-mlm").fill_mask(text, targets=[word])
             shares.append(filled["masks"][0]["predictions"][0]["score"])
         assert value == pytest.approx(math.log(shares[0] / shares[1]), abs=1e-4)
     # The last layer's state at the mask carries all of it.

@@ -21,7 +21,7 @@ from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from bertcli.analysis.texts import tokens_of
-from bertcli.analysis.trace.recorder import Trace, trace
+from bertcli.analysis.trace.recorder import Trace, recording
 from bertcli.errors import BertcliError, first_line, names_checked, quoted, quoted_object
 from bertcli.files.formats import SEVERAL, ending_of
 from bertcli.files.texts import from_values
@@ -276,7 +276,7 @@ def _same_tokens(model: LoadedModel, other: LoadedModel, text: str, limit: int) 
 
 def _pass(model: LoadedModel, ids: Any, segments: Any) -> Trace:
     """Trace a pass through every prediction head, and keep the output of each step."""
-    with trace(model, keep=lambda path: True) as recorded, np.errstate(all="ignore"):
+    with recording(model, keep=lambda path: True) as recorded, np.errstate(all="ignore"):
         model.outputs(np.array(ids), np.array(segments))
     return recorded
 

@@ -24,7 +24,7 @@ from bertcli.report.terminal import Column
 from bertcli.tasks.compute.classify import chosen_head
 from bertcli.tasks.compute.encode import EncodeTask
 from bertcli.tasks.compute.rank import ApartRankTask
-from bertcli.tasks.options import takes
+from bertcli.tasks.options import for_each_text, takes
 from bertcli.tasks.parts.linear import label_reading
 from bertcli.tasks.rank import RankOptions
 from bertcli.tasks.running.batches import Numbers, in_micro_batches
@@ -164,6 +164,7 @@ def _marks(words: ShadedWords, form: str) -> list[Mark]:
 
 
 @takes(ExplainOptions)
+@for_each_text
 def explain(model: LoadedModel, texts: Values, options: ExplainOptions) -> list[Explanation]:
     """Occlusion: measure what each word of each text adds to a result, as `.words`, `.value`, `.target`, `.record`.
 

@@ -26,7 +26,7 @@ from bertcli.report.figures import Panel, WithFigure, curve, heat_map
 from bertcli.report.page import HEAT, LONGEST_TEXT, Markup, document_table, element, page, side_by_side, table
 from bertcli.report.shades import HeatMap, Shaded
 from bertcli.report.terminal import Column, visible
-from bertcli.tasks.options import takes
+from bertcli.tasks.options import for_each_text, takes
 from bertcli.tasks.running.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.running.task import length_limit
 from bertcli.wings.interpret.compute.target import id_of_word, mlm_log_probabilities
@@ -153,6 +153,7 @@ def _cells(layer: LayerView) -> list[str]:
 
 
 @takes(LensOptions)
+@for_each_text
 def lens(model: LoadedModel, texts: Values, options: LensOptions) -> list[Lens]:
     """Logit lens: predict from each layer's state, for each mask of each text or for every token (`all_tokens`).
 
