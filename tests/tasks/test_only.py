@@ -41,7 +41,7 @@ def in_shell(folder: Path, **options: Any) -> str:
 
 def in_python(folder: Path, **options: Any) -> str:
     try:
-        return str(bertcli.load(folder).tag(TEXT, redact=True, **options)[0]["redacted"])
+        return str(bertcli.load(folder).tag(TEXT, redact=True, **options)["redacted"])
     except BertcliError as error:
         return str(error)
 

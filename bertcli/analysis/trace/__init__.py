@@ -5,8 +5,8 @@ operations_page  the page of a model without weights: the table of operations; *
 page        the page of `trace -o pass.html`; **how large a page may get**
 passes      `bertcli.trace`, and the traced pass of one sentence that the page draws; **which predictions it shows**
 products    data from which the page explains a matrix product
-recorder    `recording(model)`: record a step for every op of a forward pass, with numbers or by shapes alone; **how many
-            MACs an op has, from its axes**
+recorder    `recording(model)`: record a step for every op of a forward pass, with numbers or by shapes alone; **how
+            many MACs an op has, from its axes**
 selection   choose the numbers of a traced pass that its page holds, so that they fit into a number of bytes; **which
             are left out**
 step_names  what a step is called, and its result and weights

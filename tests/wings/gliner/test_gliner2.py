@@ -132,7 +132,7 @@ def test_gliner2_scores_candidates_as_its_library(case: str, models: dict[str, M
 def test_gliner2_reads_a_text_of_more_tokens_than_there_are_positions(case: str, models: dict[str, Model]) -> None:
     """DeBERTa looks at distances alone: 64 positions in its configuration are no limit, as in the library."""
     model, (spans, (expected,)) = models[case], RECORDED[case]["long"]
-    check(model.tag(LONG, labels=LABELS, threshold=0.9, multi_label=True), [LONG], spans)
+    check([model.tag(LONG, labels=LABELS, threshold=0.9, multi_label=True)], [LONG], spans)
     record = model.classify(LONG, candidates=CANDIDATES, template=TEMPLATE)
     found = {one["label"]: one["score"] for one in record["labels"]}
     np.testing.assert_allclose([found[name] for name in CANDIDATES], expected, **NEAR)
