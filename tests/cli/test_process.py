@@ -19,7 +19,6 @@ from helpers.forked import MAIN, forked, run
 
 COMMAND = [sys.executable, "-m", "bertcli"]
 PIPE = subprocess.PIPE
-UNBUFFERED = {**os.environ, "PYTHONUNBUFFERED": "1"}
 
 
 @pytest.fixture
@@ -49,6 +48,8 @@ def run_started(*arguments: str | Path, **environment: str) -> subprocess.Comple
         "import threading, time; threading.Thread(target=lambda: (time.sleep(0.1), print('late'))).start()",
         "import sys; print(sys.stdout.name, sys.stdout.encoding, sys.stderr.line_buffering, sys.stdin.isatty())",
         "raise KeyboardInterrupt",
+        "import sys; sys.exit(258)",
+        "import os, sys; print('tea'); os.close(1)",
     ],
 )
 def test_process_that_is_forked_ends_as_one_that_is_started(code: str) -> None:
@@ -58,6 +59,19 @@ def test_process_that_is_forked_ends_as_one_that_is_started(code: str) -> None:
     found = run("a", "b", code=code, stdin=b"milk")
     assert (found.returncode, found.stdout) == (expected.returncode, expected.stdout)
     assert found.stderr.splitlines()[-1:] == expected.stderr.splitlines()[-1:]
+
+
+@pytest.mark.parametrize(("name", "value"), [("PYTHONUNBUFFERED", "1"), ("PYTHONIOENCODING", "ascii")])
+def test_process_that_is_forked_opens_its_streams_as_one_that_is_started(name: str, value: str) -> None:
+    code = """
+import sys
+for stream in (sys.stdin, sys.stdout, sys.stderr):
+    print(stream.encoding, stream.errors, stream.line_buffering, stream.write_through, type(stream.buffer).__name__)
+"""
+    environment = {**os.environ, name: value}
+    command = [sys.executable, "-c", code]
+    expected = subprocess.run(command, input=b"", capture_output=True, env=environment, check=True, timeout=SECONDS)
+    assert run(code=code, environment=environment).stdout == expected.stdout
 
 
 def test_process_closed_pipe_ends_quietly(model: Path) -> None:
@@ -172,37 +186,31 @@ builtins.__import__ = interrupted
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
-@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
     "arguments",
     [*(["tokenize", "-m", "MODEL", "tea", "--format", one] for one in ("table", "json", "jsonl")), ["--help"]],
 )
-def test_process_full_standard_output(arguments: list[str], buffered: str, model: Path) -> None:
+def test_process_full_standard_output(arguments: list[str], unbuffered: str, model: Path) -> None:
     words = [str(model) if one == "MODEL" else one for one in arguments]
     with open("/dev/full", "wb") as full:
-        if buffered:
-            result = subprocess.run([*COMMAND, *words], stdout=full, stderr=PIPE, env=UNBUFFERED, timeout=SECONDS)
-        else:
-            result = run(*words, stdout=full)
+        result = run(*words, stdout=full, environment={**os.environ, "PYTHONUNBUFFERED": unbuffered})
     assert result.returncode == 1
     assert result.stderr == b"Error: No space left on device: while writing the result.\n"
 
 
-@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [(["score", "-m", "/nowhere", "tea"], 1), (["score", "--nope"], 2), (["--help"], 0), (["tokenize", "tea"], 0)],
 )
-def test_process_status_is_told_when_nobody_listens(arguments: list[str], status: int, buffered: str) -> None:
+def test_process_status_is_told_when_nobody_listens(arguments: list[str], status: int, unbuffered: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
         for stdout in (writer, subprocess.DEVNULL):
-            if buffered:
-                command = [*COMMAND, *arguments]
-                done = subprocess.run(command, stdout=stdout, stderr=writer, env=UNBUFFERED, timeout=SECONDS)
-            else:
-                done = run(*arguments, stdout=stdout, stderr=writer)
+            environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+            done = run(*arguments, stdout=stdout, stderr=writer, environment=environment)
             assert done.returncode == status
     finally:
         os.close(writer)
@@ -243,9 +251,10 @@ def test_process_completion_offers_commands_and_options() -> None:
 
 def test_process_output_that_is_not_utf8_still_takes_any_text(model: Path) -> None:
     for encoding in ("ascii", "latin-1"):
-        table = run_started("tokenize", "-m", model, "中国 😀", PYTHONIOENCODING=encoding)
+        environment = {**os.environ, "PYTHONIOENCODING": encoding}
+        table = run("tokenize", "-m", model, "中国 😀", environment=environment)
         assert table.returncode == 0, table.stderr
-        lines = run_started("tokenize", "-m", model, "中国 😀", "--format", "jsonl", PYTHONIOENCODING=encoding)
+        lines = run("tokenize", "-m", model, "中国 😀", "--format", "jsonl", environment=environment)
         assert "中国 😀".encode() in lines.stdout
 
 

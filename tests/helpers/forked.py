@@ -22,6 +22,8 @@ from typing import IO, Any
 from helpers.deadlines import SECONDS
 
 SERVER = Path(__file__).with_name("fork_server.py")
+# Of the variables that Python reads at its start, those that fork_server.py heeds when it opens the streams.
+OF_STREAMS = {"PYTHONUNBUFFERED", "PYTHONIOENCODING"}
 MAIN = "from bertcli.cli import main; main()"
 # What the commands that tests start import sooner or later.
 IMPORTED = (
@@ -102,7 +104,7 @@ def fork(
     """
     environment = os.environ if environment is None else environment
     at_start = {name for name in environment if name.startswith(("PYTHON", "OPENBLAS"))}
-    changed = {name for name in at_start if os.environ.get(name) != environment[name]}
+    changed = {name for name in at_start - OF_STREAMS if os.environ.get(name) != environment[name]}
     assert not changed, f"{', '.join(sorted(changed))}: read when a process starts, so it has to be started"
     request = {
         "code": code,
