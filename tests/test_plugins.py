@@ -1,5 +1,9 @@
-"""Plugins: three examples, installed as anybody would, run through the command; a broken one harms nothing else."""
+"""Plugins: two examples and what `bertcli plugin` writes, installed as anybody would, run through the command.
 
+A broken one harms nothing else.
+"""
+
+import contextlib
 import json
 import os
 import shutil
@@ -13,6 +17,8 @@ import pytest
 from helpers.checkpoint_files import write_safetensors
 from helpers.forked import run as forked
 from helpers.little_doctor import MEASURE_LITTLE
+from helpers.terminal import bertcli as bertcli_command
+from helpers.terminal import wrong_usage
 from helpers.vocabulary import write_vocabulary
 from numpy.testing import assert_allclose
 
@@ -30,9 +36,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the examples, installed by pip without network."""
     root = tmp_path_factory.mktemp("installed")
     sources = []
-    for name in ("bertcli-roformer", "bertcli-shout", "bertcli-whitening"):
+    for name in ("bertcli-roformer", "bertcli-whitening"):
         # Hatchling writes beside its sources.
         sources.append(str(shutil.copytree(EXAMPLES / name, root / "sources" / name)))
+    with contextlib.chdir(root / "sources"):
+        assert bertcli_command("plugin", "shout").status == 0
+    sources.append(str(root / "sources" / "bertcli-shout"))
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
     pip = [sys.executable, "-m", "pip", "install", *options, "--target", str(root / "site"), *sources]
     done = subprocess.run(pip, capture_output=True, text=True, check=False)
@@ -101,9 +110,9 @@ def test_a_task_is_a_command_a_method_a_route_and_an_entry_of_info(installed: Pa
         ["doctor"],
     ]
     (shouted, short, help, of_model, info, infos, doctor), notes = said(commands, installed)
-    assert json.loads(shouted) == [{"index": 0, "text": "Hot tea.", "truncated": False, "shouted": ["HOT", "TEA"]}]
-    assert "  --most N                   At most N pieces" in short
-    assert "\n  shout       Shout the pieces of a text.\n" in help
+    assert json.loads(shouted) == [{"index": 0, "text": "Hot tea.", "truncated": False, "capitals": ["HOT", "TEA"]}]
+    assert "  --most N                   At most N tokens" in short
+    assert "\n  shout       Write the tokens of a text in capitals.\n" in help
     plugins = ["bertcli-roformer 0.1.0", "bertcli-shout 0.1.0", "bertcli-whitening 0.1.0"]
     example = {"command": "shout", "example": 'bertcli shout -m bert-mini-mlm "The cat sat on the mat."'}
     assert example in json.loads(of_model)["commands"]
@@ -118,13 +127,37 @@ sys.path.append({str(Path(__file__).parent)!r})
 import bertcli
 from helpers.served import serving
 model = bertcli.load("bert-mini-mlm")
-print(model.shout(["Hot tea."], most=1)[0]["shouted"], model.shout.__doc__)
+print(model.shout(["Hot tea."], most=1)[0]["capitals"], model.shout.__doc__)
 with serving([model]) as running:
-    print(running.given("/shout", {{"inputs": "Hot tea.", "parameters": {{"most": 2}}}})["shouted"])
+    print(running.given("/shout", {{"inputs": "Hot tea.", "parameters": {{"most": 2}}}})["capitals"])
 """
     method, route = run(code, installed).stdout.splitlines()
-    assert method.startswith("['HOT'] Records {index, text, truncated, shouted}")
+    assert method.startswith("['HOT'] Records {index, text, truncated, capitals}")
     assert route == "['HOT', 'TEA']"
+
+
+def test_a_plugin_that_is_begun_under_another_name_works_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    begun = bertcli_command("plugin", "count")
+    assert (begun.status, begun.out) == (0, "")
+    assert begun.err == "Wrote bertcli-count (3 kB).\nNext: pip install -e bertcli-count\n"
+    folder = tmp_path / "bertcli-count"
+    make_beside(folder, "bertcli_count")
+    (printed,), _ = said([["count", "Hot tea.", "--format", "csv"]], folder)
+    assert printed.splitlines() == ["index,capitals", "0,HOT TEA ."]
+    own_test = run("from test_count import *; test_tokens_are_in_capitals()", folder, folder / "tests")
+    assert own_test.returncode == 0, own_test.stderr
+    again = bertcli_command("plugin", "count")
+    assert again.status == 1
+    assert "bertcli-count is there already: remove it, or choose another name." in again.err
+    for name, why in {
+        **dict.fromkeys(("tag", "search", "forward", "work"), "is taken: choose another name."),
+        **dict.fromkeys(("Tag", "a-b", "../x", "class", "1st"), "is no name of a command and a module"),
+    }.items():
+        wrong_usage("plugin", name, why=why)
+    assert [path.name for path in tmp_path.iterdir()] == ["bertcli-count"]
 
 
 def test_a_family_computes_what_transformers_does(installed: Path, roformers: Path) -> None:

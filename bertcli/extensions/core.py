@@ -67,4 +67,12 @@ COMMANDS = (
         position=0,
         other_words=("docs", "manual", "man"),
     ),
+    Command(
+        "plugin",
+        "Guide",
+        "Begin a plugin: write a package with a command of your own.",
+        module="bertcli.cli.plugin",
+        position=1,
+        other_words=("new", "scaffold"),
+    ),
 )

@@ -216,7 +216,7 @@ EXEMPT = {
 }  # fmt: skip
 EXEMPT_NAMES = {name for names in EXEMPT for name in names.split()}
 # These print no result of a model, or have tests of each option: in tests/wings, test_export_command.
-OTHER_COMMANDS = {"mcp", "info", "doctor", "guide", "export", "serve", "evaluate"}
+OTHER_COMMANDS = {"mcp", "info", "doctor", "guide", "plugin", "export", "serve", "evaluate"}
 ELSEWHERE = {
     ("tag", "--multi-label"),  # test_gliner.py
     *(("trace", name) for name in ("--layer", "--contrast")),  # of the page: test_pass_page.py

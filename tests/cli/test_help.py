@@ -180,6 +180,7 @@ OTHER_WORDS = {
     "serve": "server api",
     "export": "onnx convert quantize",
     "guide": "docs manual man",
+    "plugin": "new scaffold",
 }
 
 

@@ -31,6 +31,7 @@ MOST = {
     "export": 8,
     "mcp": 3,
     "guide": 0,
+    "plugin": 0,
 }
 
 
