@@ -1,4 +1,4 @@
-"""The examples of the README and of the guide: what each one runs and prints.
+"""The examples of the README, of the guide and of the bundled models' card: what each one runs and prints.
 
 `python tests/readme.py [FILE]...` writes the outputs anew (without a file: in all of them).
 """
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+MODEL_CARD = ROOT / "sample_weights" / "README.md"
 GUIDE = sorted((ROOT / "bertcli").glob("**/guide/*.md"))
 # Pages whose blocks run in one folder, each on what those before it have made.
 ONE_JOB = ("README.md", "redact.md")
@@ -81,5 +82,5 @@ def rewritten(page: Path) -> str:
 
 
 if __name__ == "__main__":
-    for file in [Path(name) for name in sys.argv[1:]] or [README, *GUIDE]:
+    for file in [Path(name) for name in sys.argv[1:]] or [README, MODEL_CARD, *GUIDE]:
         file.write_text(rewritten(file), encoding="utf-8")

@@ -13,11 +13,11 @@ import pytest
 from helpers.doors import options_of
 from helpers.known_taggers import guide_tagger
 from helpers.terminal import bertcli
-from readme import GUIDE, README, ROOT, Example, examples_of, run
+from readme import GUIDE, MODEL_CARD, README, ROOT, Example, examples_of, run
 
 from bertcli import __version__
 
-PAGES = [README, *GUIDE]
+PAGES = [README, MODEL_CARD, *GUIDE]
 BLOCKS = [
     pytest.param(block, id=f"{page.stem}: {block[0].command[:60]}") for page in PAGES for block in examples_of(page)
 ]
@@ -158,3 +158,36 @@ def test_every_command_in_a_fence_of_a_page_exists(page: Path) -> None:
         assert command in known, f"{page.name}: bertcli {command}"
         missing = options - {*known[command], "--help"}
         assert not missing, f"{page.name}: bertcli {command} has no {', '.join(missing)}"
+
+
+# Programs that prose names with options of theirs, and the one command that only a plugin brings.
+OTHER_PROGRAMS = ("python ", "pip ", "grep ", "--build-arg ")
+BROUGHT = "shout"
+
+
+def named_in_prose(text: str) -> Iterator[tuple[str, str]]:
+    """Each command in a page's prose with an option that stands behind it; "" for an option of any command."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    known = options_of()
+    for span in re.findall(r"`([^`]+)`", prose):
+        words = span.removeprefix("bertcli ").split()
+        if span.startswith(OTHER_PROGRAMS) or not words:
+            continue
+        is_command = span.startswith("bertcli ") and re.fullmatch("[a-z][a-z-]*", words[0])
+        command = words[0] if is_command or words[0] in known else ""
+        yield command, "--help"
+        for option in re.findall(r"(?<![\w-])(--[a-z][a-z0-9-]*|-[a-zA-Z])(?!\w)", span):
+            yield command, option
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / ".github").glob("*.md"))], ids=lambda page: str(page.name))
+def test_every_command_and_option_in_the_prose_of_a_page_exists(page: Path) -> None:
+    known = options_of()
+    every = {option for options in known.values() for option in options} | {"--help", "-h"}
+    scripts = "".join(file.read_text(encoding="utf-8") for file in MODEL_CARD.parent.glob("*.py"))
+    if page == MODEL_CARD:
+        every |= {*re.findall(r'add_argument\("(--[a-z-]+)"', scripts)}
+    named = {*named_in_prose(page.read_text(encoding="utf-8"))}
+    assert {command for command, _ in named} - {*known, "", BROUGHT} == set()
+    allowed = {command: {*options, "--help", "-h"} for command, options in known.items()} | {"": every}
+    assert {(command, name) for command, name in named if name not in allowed.get(command, every)} == set()
