@@ -20,6 +20,7 @@ options        the groups of options that several commands share (model, input, 
 other_tools    names that other tools have for options, each with what to write here
 output         where a result goes, in every command; **that a result replaces no file that is read**
 params         the command params, and what trace shares with it: the model they analyze, which need not have weights
+plugin         `bertcli plugin`: write a package to begin with; **which names it may have**
 process        the process around a command
 request        the request of a task's command, made of its options; what each kind of task reads; **which options
                contradict each other; which model is noted as not trained for this**
