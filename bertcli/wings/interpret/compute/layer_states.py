@@ -5,7 +5,7 @@ and poolings come out of one pass.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +66,7 @@ def states_task(model: LoadedModel, options: ProbeOptions, poolings: Sequence[Po
 
     It is [layer · mode · hidden] for a text; for words, each token has [layer · hidden].
     """
-    # A folder's Dense layers only fit its own pooling, so `plan` gets that one, though they do not run here.
+    # A folder's Dense layers only fit its own pooling, so `plan_dense` gets that one, though they do not run here.
     of_texts = "auto" if model.kind.pooling_of_text else "mean"
     pooling = "none" if options.words else of_texts
     # A prompt's tokens would belong to no word.
@@ -85,9 +85,7 @@ def states_task(model: LoadedModel, options: ProbeOptions, poolings: Sequence[Po
         last_layer_only=False,
         role=None,
     )
-    values = {item.name: getattr(task, item.name) for item in fields(task)}
-    values["plan"] = all_layers
-    return EncodeTask(**values)
+    return replace(task, steps=all_layers)
 
 
 def labelled_states(
