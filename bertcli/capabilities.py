@@ -121,9 +121,6 @@ def untrained(model: LoadedModel, works: Sequence[str]) -> str | None:
 
 def _stated_uses(model: LoadedModel) -> Iterator[str]:
     """Yield the uses that a model's files speak for, its own first."""
-    if model.classifier is not None:
-        yield from ("classify", "encode")
-        return
     kind = model.kind
     stated = kind.uses()
     has_one_label = "classifier" in model.heads and model.config.num_labels == 1

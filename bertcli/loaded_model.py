@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from bertcli.engine.padded_batch import Padded
     from bertcli.folder.files import Folder
     from bertcli.folder.layout import Layout
-    from bertcli.kinds.classifier import Classifier
     from bertcli.kinds.kind import Kind
     from bertcli.kinds.pair_scores import PairScores
     from bertcli.network.after_pooling import Dense, LayerNorm
@@ -124,9 +123,9 @@ class LoadedModel:
     engine: EngineChoice = NUMPY
     computing: OtherEngine | None = None  # computes hidden states of `original.network`
     original: Original | None = None
-    classifier: "Classifier | None" = None  # replaces the classification head
     # That of the folder, if it is open already. A changed copy of a model keeps it, or has another.
     opened_tokenizer: "Tokenizer | None" = None
+    opened_kind: "Kind | None" = None  # likewise
 
     def __repr__(self) -> str:
         config = self.config
@@ -229,7 +228,6 @@ class LoadedModel:
         reads_text = text and layout.has_tokenizer
         # Some files are read only when they are needed, which may be in another working directory.
         layout = Layout(folder.resolved())
-        computing = engine.opened(network, layout.folder.path, config)
         # Now, so that an error in it does not interrupt a run.
         tokenizer = _open_tokenizer(layout, config) if reads_text else None
         original = Original(config, checkpoint.heads, network, name)
@@ -238,18 +236,21 @@ class LoadedModel:
             layout=layout,
             uses=checkpoint.uses,
             notes=tuple(checkpoint.notes),
-            engine=engine,
-            computing=computing,
             original=original,
             opened_tokenizer=tokenizer,
         )
-        if computing is not None and tokenizer is not None:
-            opened = replace(opened, computing=computing.exact_enough(opened))
-        if folder.classifier is None:
-            return opened
-        from bertcli.kinds.classifier import read_classifier
+        if folder.classifier is not None:
+            opened = opened._with_own_labels()
+        return opened._computed_by(engine)
 
-        return opened._with_classifier(read_classifier(folder.classifier))
+    def _computed_by(self, engine: EngineChoice) -> Self:
+        """Have hidden states computed by an engine. Errors: BertcliError for one that cannot be used."""
+        assert self.path is not None
+        computing = engine.opened(self.network, self.path, self.config)
+        computed = replace(self, engine=engine, computing=computing)
+        if computing is None or self.opened_tokenizer is None:
+            return computed
+        return replace(computed, computing=computing.exact_enough(computed))
 
     def for_prompt(self, name: str | None) -> Self:
         """Return the model with the adapter or the route that a prompt's name chooses; mostly it is this model.
@@ -277,34 +278,27 @@ class LoadedModel:
         """The models with another route or another task's adapter, by the route and the adapter's folder."""
         return {}
 
-    def _with_classifier(self, classifier: "Classifier") -> Self:
-        """Replace the model's classification head by a classifier. Errors: BertcliError if it was made for another."""
-        from bertcli.kinds.classifier import digest_of
-
-        config = self.config
-        digest = digest_of(self.network, self.tokenizer)
-        base = self.name.removesuffix(f"+{classifier.file}")
-        refusal = classifier.refusal(base, digest, config.num_hidden_layers, config.hidden_size)
-        if refusal is not None:
-            raise BertcliError(refusal)
-        notes = list(self.notes)
-        if classifier.model != base:
-            notes.append(f"{classifier.file} was made with {quoted(classifier.model)}, which has the same weights.")
+    def _with_own_labels(self) -> Self:
+        """Take over the labels that were given with the model. Errors: BertcliError if they are for another."""
+        own = self.kind.own_labels(self)
         labelled = replace(
-            config,
-            num_labels=len(classifier.labels),
-            id2label=dict(enumerate(classifier.labels)),
-            problem_type=classifier.problem_type,
+            self.config,
+            num_labels=len(own.labels),
+            id2label=dict(enumerate(own.labels)),
+            problem_type=own.problem_type,
         )
-        heads = tuple(dict.fromkeys([*self.heads, "classifier"]))
+        heads = tuple(dict.fromkeys([*self.heads, own.head]))
+        # The head in whose place they are would give its own scores these names.
+        network = replace(self.network, **{own.head: None}) if own.head in self.network.heads else self.network
         return replace(
             self,
             config=labelled,
             heads=heads,
-            notes=tuple(notes),
-            original=Original(labelled, heads, self.network, self.name),
-            classifier=classifier,
+            network=network,
+            notes=(*self.notes, *own.notes),
+            original=Original(labelled, heads, network, self.name),
             opened_tokenizer=self.tokenizer,
+            opened_kind=self.kind,
         )
 
     def called(self, name: str) -> Self:
@@ -354,6 +348,8 @@ class LoadedModel:
     @cached_property
     def kind(self) -> "Kind":
         """What the model gives, with its sentence settings (pooling, normalization, prompts); a variant has none."""
+        if self.opened_kind is not None:
+            return self.opened_kind
         if self.layout is None:
             from bertcli.kinds.kind import Kind
 

@@ -17,7 +17,6 @@ from bertcli.folder.folder_types import files_of_types
 from bertcli.folder.hub import SAMPLES, sample
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MODULES_FILE
-from bertcli.kinds import classifier
 from bertcli.kinds.read import lines_of_kinds
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import parse_config
@@ -97,8 +96,7 @@ def _network(model: LoadedModel) -> dict[str, Any]:
         record["tied"] = any(weight.array is decoder for weight in assigned if weight.path != "mlm.decoder")
     if {"classifier", "token_classifier"}.intersection(model.heads):
         record["labels"] = list(config.labels)
-    of_classifier = {} if model.classifier is None else model.classifier.facts
-    return {**record, **model.readable_kind.facts, **of_classifier}
+    return {**record, **model.readable_kind.facts}
 
 
 def _text(model: LoadedModel, problems: list[str]) -> dict[str, Any]:
@@ -244,7 +242,6 @@ def table(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         "Limit": _limit(record),
         "Labels": ", ".join(record.get("labels", ())),
         **dict(lines_of_kinds(record)),
-        **dict(classifier.lines(record)),
         "Modules": ", ".join(record.get("modules", ())),
         "Vectors": _vectors(record),
         "Prompts": ", ".join(f"{name} {quoted(text)}" for name, text in record.get("prompts", {}).items() if text),

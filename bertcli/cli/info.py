@@ -8,7 +8,6 @@ from bertcli.cli.installed import plugin_list
 from bertcli.cli.options import ModelOptions, argument, common_options, models_here, wrong
 from bertcli.cli.output import PrintOptions
 from bertcli.errors import BertcliError
-from bertcli.folder.hub import CLASSIFIER
 from bertcli.report.documents import Document, print_document
 from bertcli.report.terminal import Column, print_table, visible
 
@@ -57,11 +56,13 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
             print()
             print(visible(f"Plugins: {', '.join(installed)}"))
         return
-    if model.model.endswith(CLASSIFIER) and os.path.isfile(model.model):
-        from bertcli.kinds.classifier import read_classifier
+    if os.path.isfile(model.model):
+        from bertcli.kinds.read import base_of
 
-        base = read_classifier(model.model).model
-        raise BertcliError(f"{model.model} is a classifier for {base}: give both, bertcli info {base}+{model.model}.")
+        if base := base_of(model.model):
+            raise BertcliError(
+                f"{model.model} is a classifier for {base}: give both, bertcli info {base}+{model.model}."
+            )
     from bertcli.folder.hub import Source
 
     folder = Source(**model.load_arguments("")).find()

@@ -198,20 +198,27 @@ class Folder:
         return f"Folder({str(self.path)!r})"
 
     def __reduce__(self) -> tuple[type["Folder"], tuple[Any, ...]]:
-        return Folder, (self.path, self.base, self.adapter, self.route, self.classifier)
+        classifier = self.classifier and self.classifier.absolute()
+        return Folder, (self.path, self.base, self.adapter, self.route, classifier)
 
     def resolved(self) -> "Folder":
         """Return a copy with an absolute path, which keeps what was read."""
         whole = self._at(self.path.resolve(), self._inner)
         whole.base, whole.adapter = self.base and self.base.resolved(), self.adapter and self.adapter.resolved()
         whole.route = self.route
-        whole.classifier = self.classifier and self.classifier.resolve()
+        whole.classifier = self.classifier
         return whole
 
     @property
     def paths(self) -> list[Path]:
         """The folders of the model: its own, its base's, its adapter's."""
         return [folder.path for folder in (self, self.base, self.adapter) if folder is not None]
+
+    def without_classifier(self) -> "Folder":
+        """Return a copy without the classifier, which shares what was read."""
+        other = self._at(self.path, self._inner)
+        other.adapter, other.route = self.adapter, self.route
+        return other
 
     def within(self, name: str) -> "Folder":
         """Return the folder of a module; this folder if the name is empty."""

@@ -11,6 +11,7 @@ from bertcli.errors import check_choice
 from bertcli.folder.prompts import NAMES_OF_ROLE, Role
 from bertcli.kinds.candidate_labels import CandidateOptions, CandidateScorer
 from bertcli.kinds.entities import EntityFinder, FinderOptions
+from bertcli.kinds.label_scores import LabelScores, OwnLabels
 from bertcli.kinds.late_interaction import RoleSettings
 from bertcli.kinds.max_sim import MaxSim
 from bertcli.kinds.opened import Opened
@@ -182,6 +183,17 @@ class Kind:
     def entity_finder(self, model: Opened, options: FinderOptions) -> EntityFinder:
         """What finds entities of the types that a request names, for a kind that takes labels."""
         raise NotImplementedError
+
+    def own_labels(self, model: Opened) -> OwnLabels:
+        """The labels that were given with the model, for a kind that has them.
+
+        Errors: BertcliError for labels that were given for another model.
+        """
+        raise NotImplementedError
+
+    def label_scores(self, head: str) -> LabelScores | None:
+        """What scores the labels of a head; None if the network's head does."""
+        return None
 
     def candidate_scorer(self, model: Opened, options: CandidateOptions) -> CandidateScorer | None:
         """What scores candidates that a request names; None if only a classifier of entailment can."""

@@ -56,7 +56,7 @@ def labelled() -> tuple[list[str], list[str]]:
 def saved_classifier(folder: Path, pooling: str, layer: int) -> Any:
     """The classifier of the first reviews, as `probe` writes it."""
     import bertcli
-    from bertcli.kinds.classifier import read_classifier
+    from bertcli.kinds.classifier.file import read_classifier
 
     texts, labels = reviews()
     options: Any = {"layer": layer, "pooling": pooling, "save": str(folder / "made.safetensors")}

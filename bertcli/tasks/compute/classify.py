@@ -25,7 +25,7 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.tasks.classify import SPEC, ClassifyOptions, Head
 from bertcli.tasks.parts.entities import window_limit
-from bertcli.tasks.parts.linear import check_label_head, label_logits_of_each, label_reading
+from bertcli.tasks.parts.label_logits import check_label_head, label_logits_of_each, label_reading
 from bertcli.tasks.parts.scores import SCORE_FUNCTIONS, softmax
 from bertcli.tasks.running.batches import (
     Numbers,
@@ -50,11 +50,6 @@ MOST_CHARACTERS = LONGEST
 def plan(model: LoadedModel, options: ClassifyOptions) -> RecordTask:
     """Make the task. Errors: BertcliError for options that the model cannot fulfil."""
     read_options, top_k = options.read_options, options.top_k
-    if model.classifier is not None and (options.candidates is not None or options.choices is not None):
-        raise BertcliError(
-            "Candidates and choices are scored by the model's own head: leave them out, or the classifier "
-            "(-m BASE+FILE)."
-        )
     if options.candidates is not None:
         return _candidates_task(model, options, options.candidates)
     if options.choices is not None:

@@ -54,7 +54,9 @@ def plan(model: LoadedModel, options: RankOptions) -> "RankTask":
         return ApartRankTask.of(model, options, relevance)
     scored = model.pair_scores
     if scored is None:
-        check_needs(model, SPEC.needs(options))
+        # Labels that were given with the model are counted below, as its own are.
+        if model.kind.label_scores("classifier") is None:
+            check_needs(model, SPEC.needs(options))
         _check_template(model)
     outputs = model.config.num_labels if scored is None else scored.outputs
     if outputs != 1:

@@ -9,7 +9,7 @@ label_schemes     schemes of labels, such as BIO: which labels have a prefix, an
 late              late interaction (ColBERT)
 legal_path        tag --decode legal: of all sequences of labels that the scheme allows, the likeliest; **which label
                   may follow which**
-linear            compute the logits of labels
+label_logits      compute the logits of labels; **whether a head or the kind scores them**
 made_alike        were stored vectors made by this model; **which settings must agree**
 masked            compute a masked language model's predictions at some tokens of sentences, over its vocabulary
 pair_logits       compute the logits of pairs for cross-encoders that score with sentence-transformers modules

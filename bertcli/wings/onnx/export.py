@@ -239,13 +239,10 @@ class GraphResults:
         if head not in (None, "none") and pooling not in (None, "none"):
             raise BertcliError("A graph gives a head's logits or a sentence's vector: leave out --head or --pooling.")
         if head not in (None, "none"):
-            refusal = model.readable_kind.refusal_in_a_graph(head) if head in model.heads else None
-            if refusal is not None:
-                raise BertcliError(refusal)
             if head not in model.heads:
                 heads = ", ".join(model.heads) or "none"
                 raise BertcliError(f"{model.name} has no head {quoted(head)}; its heads: {heads}.")
-            return cls(model, head)
+            return cls._of_head(model, head)
         scored = model.pair_scores if head is None and pooling is None else None
         if scored is not None:
             return cls(model, scored=scored)
@@ -254,7 +251,17 @@ class GraphResults:
             steps = EncodeSteps.make(model, EncodeOptions(pooling=pooling, normalize=options.normalize))
             return cls(model, steps=steps)
         default = next((name for name in HEADS if name in model.heads), None)
-        return cls(model, default if head is None and pooling is None else None)
+        if head is None and pooling is None and default is not None:
+            return cls._of_head(model, default)
+        return cls(model)
+
+    @classmethod
+    def _of_head(cls, model: LoadedModel, head: str) -> "GraphResults":
+        """Choose a head's logits. Errors: BertcliError for a head that cannot be in a graph."""
+        refusal = model.readable_kind.refusal_in_a_graph(head)
+        if refusal is not None:
+            raise BertcliError(refusal)
+        return cls(model, head)
 
     def numpy(self, batch: Packed) -> dict[str, Array]:
         """Compute the results of a batch with NumPy."""

@@ -13,6 +13,7 @@ from conftest import Made
 from helpers.checkpoint_files import Sentence
 from helpers.checkpoints import make
 from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.late_folders import write_late
 from helpers.static_models import write_static
 from helpers.terminal import bertcli
 from helpers.tokenizer_kinds import KINDS, write_kind
@@ -22,7 +23,7 @@ import bertcli as library
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray
 from bertcli.files.write.save import save_stored
-from bertcli.kinds.classifier import Classifier, read_classifier
+from bertcli.kinds.classifier.file import Classifier, read_classifier
 from bertcli.wings.interpret.compute.logistic import Features
 
 RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "probe.json").read_text(encoding="utf-8"))[
@@ -280,6 +281,43 @@ def test_the_wider_tasks_of_the_model_are_as_without_it(mini: Path) -> None:
         model.classify("A fine film.", candidates="a,b")
 
 
+def test_the_head_in_whose_place_it_is_scores_nothing_under_its_labels(tmp_path: Path) -> None:
+    """What a trace, a count or a graph shows is of the network alone, which has lost the head of its own labels."""
+    base, file = "bert-mini-sentiment", tmp_path / "mine.safetensors"
+    assert bertcli("probe", "-i", DATA, "-m", base, "-o", file, "--layer", "2").status == 0
+    mine = f"{base}+{file}"
+    assert "classifier" in library.load(base).network.heads
+    assert "classifier" not in library.load(mine).network.heads
+    assert "Label: " in bertcli("trace", "-m", base, "A fine film.").out
+    assert "Label: " not in bertcli("trace", "-m", mine, "A fine film.").out
+    assert "classifier.output" not in bertcli("params", "-m", mine).out
+    graph = bertcli("export", "-m", mine, "-o", tmp_path / "mine.onnx")
+    assert f"{file} stands beside the network, and a graph has only the network: leave it out." in graph.error
+    assert bertcli("export", "-m", mine, "--head", "classifier", "-o", tmp_path / "mine.onnx").error == graph.error
+    assert not (tmp_path / "mine.onnx").exists()
+    assert (
+        f"rank needs a classifier with one output, and {mine} has 2 labels"
+        in bertcli("rank", "-m", mine, "a", "b").error
+    )
+
+
+def test_it_stands_on_a_model_of_any_kind(tmp_path: Path) -> None:
+    """A model for late interaction classifies with it, and gives the vectors of tokens that it gave."""
+    folder = write_late(tmp_path / "late", "modules fixed")
+    plain, file = library.load(folder), tmp_path / "mine.safetensors"
+    save(plain, file, *reviews(), layer=1)
+    model = library.load(f"{folder}+{file}")
+    assert model.kind.uses() == ("classify", "encode")
+    assert {one["label"] for one in model.classify("tea")["labels"]} == {"negative", "positive"}
+    explained = library.explain(model, "tea")
+    assert explained.target in ("negative", "positive")
+    with pytest.raises(BertcliError, match="choose a pooling"):
+        model.encode("tea")
+    (mine,), (its,) = (one.encode_blocks(["tea"], pooling="none") for one in (model, plain))
+    np.testing.assert_array_equal(mine.vectors[0], its.vectors[0])
+    assert model.rank("tea", ["tea", "cat"]) == plain.rank("tea", ["tea", "cat"])
+
+
 # ----------------------------------------------------------------------------------------------------- what is refused
 
 
@@ -415,7 +453,7 @@ def test_serve_has_models_with_classifiers_and_without(mini: Path, monkeypatch: 
     other = "bert-mini-sentence"
     left = bertcli("serve", "-m", other, "-m", f"{HELD_MODEL}+{mini}", "-m", f"mine={HELD_MODEL}+{mini}")
     assert left.status == 0, left.err
-    names = {one.name: one.model.classifier is not None for one in served.pop()}
+    names = {one.name: one.model.kind.label_scores("classifier") is not None for one in served.pop()}
     assert names == {other: False, f"{HELD_MODEL}+{mini.name}": True, "mine": True}
     refused = bertcli("serve", "-m", f"{other}+{mini}")
     assert refused.status == 1

@@ -25,7 +25,7 @@ from bertcli.tasks.compute.classify import chosen_head
 from bertcli.tasks.compute.encode import EncodeTask
 from bertcli.tasks.compute.rank import ApartRankTask
 from bertcli.tasks.options import for_each_text, takes
-from bertcli.tasks.parts.linear import label_reading
+from bertcli.tasks.parts.label_logits import label_reading
 from bertcli.tasks.rank import RankOptions
 from bertcli.tasks.running.batches import Numbers, in_micro_batches
 from bertcli.tasks.running.task import length_limit
@@ -181,7 +181,7 @@ def measure(model: LoadedModel, texts: Texts, options: ExplainOptions) -> Iterat
     """Yield what `explain` returns, one text after the other."""
     expect_model(model)
     names_result = (options.label, options.word, options.contrast) != (None, None, None)
-    match = None if model.classifier is not None else model.kind.matched_tokens(names_result=names_result)
+    match = model.kind.matched_tokens(names_result=names_result)
     if match is not None:
         yield from _matched(model, match, texts, options)
         return

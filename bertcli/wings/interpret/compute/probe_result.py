@@ -13,7 +13,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray
 from bertcli.files.formats import check_output
 from bertcli.files.write.save import save_stored
-from bertcli.kinds.classifier import ENDING, Classifier, digest_of
+from bertcli.kinds.classifier.file import ENDING, Classifier, digest_of
 from bertcli.loaded_model import LoadedModel
 from bertcli.report.charts import Curve, by_layer, confusion_map
 from bertcli.report.documents import Document, View

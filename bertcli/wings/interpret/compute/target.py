@@ -19,7 +19,7 @@ from bertcli.kinds.vectors import unit
 from bertcli.tasks.compute.classify import chosen_head, labels_of, own_activation
 from bertcli.tasks.compute.encode import plan_dense
 from bertcli.tasks.encode import EncodeOptions
-from bertcli.tasks.parts.linear import check_label_head, label_logits, label_reading
+from bertcli.tasks.parts.label_logits import check_label_head, label_logits, label_reading
 from bertcli.tasks.parts.pair_logits import logits_by_modules
 from bertcli.tasks.parts.prepared import prepare
 from bertcli.tasks.parts.scores import sigmoid
@@ -83,7 +83,7 @@ def sentence_of(model: "LoadedModel", tokens: Tokens, text: str, options: Target
 
 def _check_mask(model: "LoadedModel", tokens: Tokens, text: str, options: TargetOptions) -> None:
     """Raise BertcliError for another model's mask token in a text that has none of this model's."""
-    names_other = options.label is not None or options.contrast is not None or model.classifier is not None
+    names_other = options.label is not None or options.contrast is not None or _has_own_labels(model)
     if names_other or "mlm" not in model.heads or model.tokenizer.special_id("mask") in tokens.ids:
         return
     written, mask = model.tokenizer.other_mask(text), model.tokenizer.mask_token
@@ -95,9 +95,12 @@ def _asks_for_word(model: "LoadedModel", tokens: Tokens, options: TargetOptions)
     """True if the target is a word at a mask: one is named, or nothing is named and the text has a mask."""
     if options.word is not None or options.label is not None or options.contrast is not None:
         return options.word is not None
-    if model.classifier is not None:
-        return False
-    return "mlm" in model.heads and model.tokenizer.special_id("mask") in tokens.ids
+    return not _has_own_labels(model) and "mlm" in model.heads and model.tokenizer.special_id("mask") in tokens.ids
+
+
+def _has_own_labels(model: "LoadedModel") -> bool:
+    """True if labels were given with the model: these are explained unless another result is named."""
+    return model.readable_kind.label_scores("classifier") is not None
 
 
 def result_of(model: "LoadedModel", sentence: TokenizedText, options: TargetOptions) -> Target:
@@ -109,7 +112,7 @@ def result_of(model: "LoadedModel", sentence: TokenizedText, options: TargetOpti
         return _cosine(model, options.contrast)
     if sentence.mask is not None:
         return _log_probability(model, sentence, options.word)
-    scored = None if model.classifier is not None else model.pair_scores
+    scored = model.pair_scores
     if scored is not None and options.label is None:
         return Target("score", "the score", lambda sentences: logits_by_modules(model, scored, pack(sentences))[:, 0])
     return _log_odds(model, sentence, options.label)

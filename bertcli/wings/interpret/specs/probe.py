@@ -10,7 +10,7 @@ from bertcli.tasks.options import ReadOptions, delimiter_option, for_python, no_
 from bertcli.wings.interpret.registry import ViewSpec
 
 ProbePooling = Literal["auto", "mean", "cls", "max", "lasttoken"]
-# The ending of a file that `save` writes; kinds/classifier.py has it, too, and imports NumPy, as --help must not.
+# The ending of a file that `save` writes; kinds/classifier/file.py has it, too, and imports NumPy, as --help must not.
 CLASSIFIER = ".safetensors"
 MOST_FOLDS = 10
 

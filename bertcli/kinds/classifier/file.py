@@ -15,23 +15,24 @@ in, and metadata, all of them texts:
     figures, C, bertcli, numpy          for people: how good it was on its folds, and what made it
 
 A classifier fits no other model, so one whose digest differs is refused. Files are untrusted: whatever does not have
-exactly this form is refused in one line. How the logits of texts are computed is in tasks/parts/linear.py.
+exactly this form is refused in one line.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.files import open_regular, parse_json, read_bytes
+from bertcli.kinds.vectors import pool, unit
 from bertcli.network.heads import Network
 from bertcli.network.module import parameters
-from bertcli.report.intervals import written
-from bertcli.tracing.dispatch import Array
+from bertcli.tracing.dispatch import Array, Integers
 from bertcli.weights.digest import key_of
 from bertcli.weights.tensors import HEADER_LIMIT, open_file
 
@@ -118,22 +119,15 @@ class Classifier:
             )
         return None
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What `info` says of it."""
-        return {
-            "classifier": {
-                "file": self.file,
-                "model": self.model,
-                "layer": self.layer,
-                "pooling": ",".join(self.pooling),
-                "normalize": self.normalize,
-                "prompt": self.prompt,
-                "limit": self.max_length,
-                "figures": self.figures,
-                "made_with": {name: text for name, text in self.made.items() if name != "figures"},
-            }
-        }
+    def logits(self, states: Array, offsets: Integers) -> NDArray[np.float64]:
+        """Compute the logits [text, label] from the states [token, hidden] of packed texts after the layer."""
+        pooled = [pool(states, offsets, mode, self.prompt_tokens) for mode in self.pooling]
+        vectors = np.concatenate(pooled, axis=1)
+        if self.normalize:
+            vectors = unit(vectors)
+        # Without BLAS, whose order of summation depends on how many texts there are.
+        products = np.einsum("td,ld->tl", vectors, self.weight, dtype=np.float64)
+        return np.asarray(products + self.bias)
 
 
 def digest_of(network: Network, tokenizer: "Tokenizer") -> str:
@@ -231,31 +225,3 @@ def _whole(texts: Mapping[str, str], name: str, path: Path, least: int = 0) -> i
 
 def _refusal(path: Path, what: str) -> BertcliError:
     return BertcliError(f"{path} {what}: it is no sound classifier, make it again (bertcli probe -o).")
-
-
-def lines(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Put the facts in a record of `info` in words: the lines of its table."""
-    facts = record.get("classifier")
-    if facts is None:
-        return
-    yield "Classifier", f"{facts['file']}, made with {quoted(facts['model'])}"
-    read = f"layer {facts['layer']}" if facts["layer"] else "the embeddings"
-    scaled = ", scaled to length 1" if facts["normalize"] else ""
-    yield "It reads", f"{read}, pooling {facts['pooling']}{scaled}"
-    figures = _figures_in_words(facts["figures"])
-    if figures:
-        yield "Figures", figures
-
-
-def _figures_in_words(figures: Mapping[str, Any]) -> str:
-    """How good it was on its folds; nothing of a file that does not say it as `probe` writes it."""
-    accuracy = figures.get("accuracy")
-    numbers = [accuracy.get(end) for end in ("value", "low", "high")] if isinstance(accuracy, dict) else []
-    if len(numbers) != 3 or not all(isinstance(number, int | float) and 0 <= number <= 1 for number in numbers):
-        return ""
-    shown = written(dict(zip(("value", "low", "high"), numbers, strict=True)))
-    texts, folds, best_of = (figures.get(name) for name in ("texts", "folds", "best_of"))
-    return (
-        f"accuracy {shown.together} over {quoted(folds)} folds of {quoted(texts)} texts; "
-        f"the best of {quoted(best_of)} layers and poolings on these folds"
-    )
