@@ -131,7 +131,7 @@ print(model.shout(["Hot tea."], most=1)[0]["capitals"], model.shout.__doc__)
 with serving([model]) as running:
     print(running.given("/shout", {{"inputs": "Hot tea.", "parameters": {{"most": 2}}}})["capitals"])
 """
-    method, route = run(code, installed).stdout.splitlines()
+    method, *_, route = run(code, installed).stdout.splitlines()
     assert method.startswith("['HOT'] Records {index, text, truncated, capitals}")
     assert route == "['HOT', 'TEA']"
 
