@@ -14,7 +14,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.files_beside import check_beside
 
 Stream = IO[bytes]
-Content = Literal["texts", "records", "rows", "array", "arrays", "vectors"]
+Content = Literal["texts", "records", "rows", "array", "arrays", "vectors", "stored"]
 
 
 class Format(NamedTuple):

@@ -7,14 +7,14 @@ assistant offers (wings/agents). The computation is in files.py and stored.py.
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import ClassVar, NamedTuple
 
-from bertcli.files.formats import ending_of
+from bertcli.files.formats import ending_of, endings_with
 from bertcli.report.terminal import Column
 from bertcli.tasks.encode import DenseOptions, EncodeOptions
 from bertcli.tasks.options import Checked, option
 from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE
 
 PARQUET = ".parquet"
-STORED_ENDINGS = (".npy", ".npz", ".safetensors", PARQUET)  # of vectors
+STORED_ENDINGS = endings_with("stored")  # of vectors
 SEARCH_IN = "Search in"  # a panel of the help
 
 
