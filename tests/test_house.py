@@ -302,6 +302,9 @@ def test_files_and_names_in_the_prose_exist() -> None:
     texts = [(path, text) for path in FILES for text in prose(path)]
     for path in [ROOT / ".github/ARCHITECTURE.md", *(ROOT / ".github/decisions").glob("*.md")]:
         texts.append((path, path.read_text(encoding="utf-8")))
+    contributing = ROOT / ".github/CONTRIBUTING.md"
+    _, _, second_places = contributing.read_text(encoding="utf-8").partition("### Second places")
+    texts.append((contributing, second_places.partition("###")[0]))
     for path, text in texts:
         for name in {*A_FILE.findall(text), *A_FOLDER.findall(text)} - OTHERS:
             if not any(stored.endswith(f"/{name.strip('/')}") for stored in stored_paths()):

@@ -15,12 +15,12 @@ KINDS = "bertcli.kinds"
 
 
 def brought_kinds() -> tuple[str, ...]:
-    """The modules of the kinds that wings bring, whose `read` is asked before those of the house."""
+    """The modules of the kinds that wings bring, whose `read` is asked before those of the core."""
     return tuple(f"{package}.kind" for package in _brought())
 
 
 def fitting(use: str) -> str | None:
-    """Return a popular model for what no model of the house's own kinds does, as in "tag --labels"; None: no kind has.
+    """Return a popular model for what no kind of the core does, as in "tag --labels"; None: no kind has.
 
     A folder says so in `FITTING` of its kind.py.
     """

@@ -4,7 +4,7 @@ spans/       GLiNER: a kind of model, with its type of folder; a score for every
 schema/      GLiNER2: the same, and scores of candidates; on what spans/ has
 on_backbone  a family of bertcli/models/ with heads of these kinds in place of its own
 
-Their models stand on any family of the house. tests/reference/record_gliner.py and record_gliner2.py record what the
+Their models stand on any family of the core. tests/reference/record_gliner.py and record_gliner2.py record what the
 libraries make of small ones.
 """
 

@@ -91,7 +91,7 @@ def open_on_backbone(
     settings    those of the model itself
 
     The vocabulary is as large as the stored embeddings: the library adds tokens to its backbone's. Errors: BertcliError
-    for a setting that is not supported, for a backbone of no family of the house, and for damaged weights.
+    for a setting that is not supported, for a backbone of no family that bertcli has, and for damaged weights.
     """
     stored = open_tensors(folder)
     try:
