@@ -219,11 +219,13 @@ class LoadedModel:
 
         Errors: BertcliError for whatever is wrong with the files, and a classifier that was made for another model.
         """
+        from bertcli.engine.memory import keep_memory
         from bertcli.folder.layout import Layout
         from bertcli.weights.loading import open_checkpoint  # late: a variant has no files
 
         layout = Layout(folder)
         checkpoint = open_checkpoint(layout, heads)
+        keep_memory()
         config, network = checkpoint.config, checkpoint.network
         reads_text = text and layout.has_tokenizer
         # Some files are read only when they are needed, which may be in another working directory.

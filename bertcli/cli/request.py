@@ -26,7 +26,6 @@ from bertcli.cli.inputs import (
 from bertcli.cli.options import MASKED_SAMPLE, EngineOptions, InputOptions, LongOptions, ModelOptions, wrong
 from bertcli.cli.output import OutputOptions, check_folder, is_folder
 from bertcli.cli.vectors import VectorOutput
-from bertcli.engine.memory import keep_memory
 from bertcli.errors import BertcliError
 from bertcli.files.formats import PAGE, check_output
 from bertcli.tasks.registry import (
@@ -260,7 +259,6 @@ def open_model(
     """
     from bertcli.folder.hub import Source
 
-    keep_memory()
     source = Source(**options.load_arguments(sample), prompt_name=prompt_name)
     # Before the code of networks is imported, so that a name that is wrong is told at once.
     folder = source.find()
@@ -306,7 +304,6 @@ def open_as(
 
     name_in_notes: begin each note with the model's name, for commands that open several.
     """
-    keep_memory()
     computing = asdict(engine) if engine else {}
     model = model_class.load(**options.load_arguments(sample), **computing, prompt_name=prompt_name)
     for note in model.notes:

@@ -16,7 +16,7 @@ from types import FrameType
 import uvicorn
 
 from bertcli.cli.status import INTERRUPTED
-from bertcli.engine.memory import keep_memory
+from bertcli.engine.memory import one_arena
 from bertcli.errors import BertcliError
 from bertcli.wings.serve.app import Server
 from bertcli.wings.serve.connections import configuration
@@ -47,7 +47,7 @@ def serve(
     uds: the path of a Unix socket, in place of host and port. A second signal ends the process at once, with status
     130. Errors: BertcliError for an address that is not free, damaged weights.
     """
-    keep_memory(arenas=1)
+    one_arena()
     sys.setswitchinterval(SWITCH_SECONDS)
     for served in models:
         served.check()

@@ -4,11 +4,8 @@ import asyncio
 import gc
 import http.client
 import json
-import platform
 import shutil
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -436,36 +433,6 @@ def test_a_server_that_is_ending_accepts_no_more(sentence: Model) -> None:
         refused = running.ask("/v1/embeddings", {"input": "a"})
         assert (refused.status, refused.body["error"]["code"]) == (503, "draining")
         assert (running.ask("/ready").status, running.ask("/health").status) == (503, 200)
-
-
-FAULTS = """
-import resource, sys
-from threading import Thread
-import numpy as np
-from bertcli.engine.memory import keep_memory
-def faults():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-def several():
-    return [np.ones(4 << 20, np.uint8) for _ in range(8)]
-def batches():
-    for _ in range(3): several()
-    before = faults()
-    for _ in range(20): several()
-    print(faults() - before)
-if sys.argv[1] == "kept": keep_memory(arenas=1)
-thread = Thread(target=batches)
-thread.start()
-thread.join()
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
-def test_the_memory_of_a_batch_is_kept_for_the_next_one() -> None:
-    found = {}
-    for how in ("kept", "given back"):
-        done = subprocess.run([sys.executable, "-c", FAULTS, how], capture_output=True, text=True, check=True)
-        found[how] = int(done.stdout)
-    assert found["kept"] < 20 < found["given back"]
 
 
 DOCUMENTS = [f"dog {number}" for number in range(2000)]
