@@ -6,6 +6,7 @@ tables              Table: the rows of a task's records; marked: its texts with 
                     cell**
 documents           Document: one result as a table, JSON, CSV or Markdown
 page                web pages with one frame; **what a phone and paper show**
+digits              how a float32 is written in records
 intervals           how a figure is written beside its interval; **how many digits a figure has**
 charts              charts that pages show inline, as SVG
 figures             figures for papers, by matplotlib; **how wide one is, its letters and its colors**

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.analysis.layers import EVERY_LAYER
+from bertcli.report.digits import short
 from bertcli.report.documents import ByName, Document, Documented
 from bertcli.report.tables import cell
 from bertcli.report.terminal import BESIDE, Column
@@ -88,7 +89,7 @@ class Step(ByName):
         record["output"] = asdict(self.output)
         record |= {} if self.seconds is None else {"seconds": self.seconds}
         record |= {} if self.formula is None else {"formula": self.formula}
-        record |= {} if self.stats is None else {"stats": asdict(self.stats)}
+        record |= {} if self.stats is None else {"stats": short(asdict(self.stats))}
         return record
 
 

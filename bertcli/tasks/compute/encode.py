@@ -14,6 +14,7 @@ from bertcli.files.texts import Item, Values, from_values
 from bertcli.kinds.vectors import VectorSteps, pool
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
+from bertcli.report.digits import short_rows
 from bertcli.tasks.encode import SPEC, EncodeOptions
 from bertcli.tasks.parts.prepared import prepare
 from bertcli.tasks.parts.prepared_task import PreparedBlock, PreparedTask
@@ -83,10 +84,10 @@ class Block(PreparedBlock):
     def values(self) -> Iterator[Record]:
         """{embedding}; for token vectors {tokens, embeddings}, two lists."""
         if isinstance(self.vectors, np.ndarray):
-            yield from ({"embedding": vector} for vector in self.vectors.tolist())
+            yield from ({"embedding": vector} for vector in short_rows(self.vectors))
             return
         for item, vectors in zip(self.items, self.vectors, strict=True):
-            yield {"tokens": item.tokens.pieces, "embeddings": vectors.tolist()}
+            yield {"tokens": item.tokens.pieces, "embeddings": short_rows(vectors)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,6 +8,7 @@ import numpy as np
 from bertcli.errors import BertcliError, check_count, check_finite, quoted
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
+from bertcli.report.digits import short
 from bertcli.tokens import Tokenizer
 
 
@@ -29,7 +30,7 @@ def neighbors(model: LoadedModel, words: Iterable[str], *, top_k: int = 10) -> I
         cosines = table @ table[id] / (lengths * lengths[id])
         others = used[used != id]
         nearest = others[best_first(cosines[others], top_k)].tolist()
-        records = [{"token": tokenizer.piece(i), "id": i, "cosine": float(cosines[i])} for i in nearest]
+        records = [{"token": tokenizer.piece(i), "id": i, "cosine": short(float(cosines[i]))} for i in nearest]
         yield {"token": tokenizer.piece(id), "neighbors": records}
 
 

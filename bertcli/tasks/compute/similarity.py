@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.ranking import ROUNDING, best_first
+from bertcli.report.digits import short, short_rows
 from bertcli.tasks.compute.encode import Block
 
 # Cosines computed at a time.
@@ -22,7 +23,7 @@ def similarity(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
     items = [item for block in blocks for item in block.items]
     rows = chain.from_iterable(cosines(vectors_of(blocks)))
     for item, row in zip(items, rows, strict=True):
-        yield {**item.named, "text": item.chunk_text, "cosine": row.tolist()}
+        yield {**item.named, "text": item.chunk_text, "cosine": short_rows(row.astype(np.float32))}
 
 
 def nearest_pairs(blocks: Sequence[Block], top_k: int, min_score: float = -1.0) -> Iterator[dict[str, Any]]:
@@ -37,7 +38,7 @@ def nearest_pairs(blocks: Sequence[Block], top_k: int, min_score: float = -1.0) 
             yield {
                 "row": number,
                 "other": int(other),
-                "score": float(scores[other]),
+                "score": short(float(scores[other])),
                 "text": item.chunk_text,
                 "other_text": items[other].chunk_text,
             }

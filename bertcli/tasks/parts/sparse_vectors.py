@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from bertcli.files.texts import Item
 from bertcli.kinds.sparse_vectors import SparseVector
+from bertcli.report.digits import short_rows
 from bertcli.tasks.parts.prepared_task import PreparedBlock, PreparedTask
 from bertcli.tasks.running.task import Record, TokenizedGroup
 from bertcli.tokens import Tokenizer
@@ -21,7 +22,7 @@ class SparseBlock(PreparedBlock):
         """{indices, values}, and with the option also `words`."""
         for number, vector in enumerate(self.vectors):
             words = {} if self.words is None else {"words": self.words[number]}
-            yield {"indices": vector.indices.tolist(), "values": vector.values.tolist(), **words}
+            yield {"indices": vector.indices.tolist(), "values": short_rows(vector.values), **words}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 from bertcli.errors import BertcliError, UnusableText, check_whole, number_of, quoted
 from bertcli.files.texts import Failure, Item, Text, Texts
 from bertcli.loaded_model import LoadedModel
+from bertcli.report.digits import short
 from bertcli.tasks.options import ReadOptions
 from bertcli.tokens import Tokenizer, Tokens, refuse_long
 
@@ -207,7 +208,9 @@ class RecordTask(Task[Records]):
         return failure.record()
 
     def compute(self, group: TokenizedGroup) -> Records:
-        records = merged(group.items, self.records(group.items), group.failures, self.failed)
+        # What is kept of a row is added in merged, and stays as it was read.
+        own = map(short, self.records(group.items))
+        records = merged(group.items, own, group.failures, self.failed)
         return Records(group.progress, records)
 
 

@@ -21,6 +21,7 @@ from bertcli.errors import BertcliError
 from bertcli.extensions import CommandParts
 from bertcli.files.texts import from_values
 from bertcli.model import Model
+from bertcli.report.digits import short_rows
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.limits import DoorLimits, over, too_many_texts
 from bertcli.tasks.options import declared, help_of, types_of
@@ -276,7 +277,7 @@ def _similarity(models: AvailableModels, texts: Sequence[str]) -> Any:
     model = models.for_task(task, options, COMPARED)
     asked = Request(task, options, from_values(texts), lambda: model, limits=LIMITS)
     vectors = np.concatenate([block.vectors for block in run(asked)])
-    return {"texts": list(texts), "cosine": np.clip(vectors @ vectors.T, -1, 1).tolist(), "model": model.name}
+    return {"texts": list(texts), "cosine": short_rows(np.clip(vectors @ vectors.T, -1, 1)), "model": model.name}
 
 
 def _params(variant: str) -> Any:

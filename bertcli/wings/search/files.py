@@ -21,6 +21,7 @@ from bertcli.files.read.passages import PassageOfFile, digest_of, passages_in
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
+from bertcli.report.digits import short
 from bertcli.report.progress import progress
 from bertcli.tasks.compute.rank import pairs_of
 from bertcli.tasks.limits import NO_LIMITS, DoorLimits, TooMuch, most_vectors, over
@@ -69,7 +70,7 @@ class Hit(NamedTuple):
             "query": self.query,
             "file": chunk.file,
             "line": chunk.line,
-            "score": self.score,
+            "score": short(self.score),
             **headings,
             "text": chunk.text,
         }
@@ -229,7 +230,7 @@ def files_of(hits: Sequence[Hit], top_k: int) -> list[Record]:
     for hit in hits:
         if hit.near:
             best.setdefault(hit.chunk.file, hit)
-    return [{"query": hit.query, "file": file, "score": hit.score} for file, hit in [*best.items()][:top_k]]
+    return [{"query": hit.query, "file": file, "score": short(hit.score)} for file, hit in [*best.items()][:top_k]]
 
 
 def _located(file: str, passages: list[PassageOfFile], entry: FileVectors, index: str) -> Iterator[Located]:

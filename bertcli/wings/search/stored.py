@@ -12,6 +12,7 @@ from bertcli.files.read.vector_reader import StoredVectors
 from bertcli.files.search import Nearest
 from bertcli.files.texts import Text, Texts
 from bertcli.loaded_model import LoadedModel
+from bertcli.report.digits import short
 from bertcli.tasks.compute.encode import SETTINGS, EncodeSteps, encode
 from bertcli.tasks.encode import EncodeOptions, Pooling
 from bertcli.tasks.parts.made_alike import check_made_alike, settings_of, unfit_prompt
@@ -68,7 +69,7 @@ class SearchedVectors(NamedTuple):
         records = []
         for query, rows, scores in zip(queries, neighbors.rows.tolist(), neighbors.scores.tolist(), strict=True):
             best = [(row, score) for row, score in zip(rows, scores, strict=True) if score >= least]
-            hits = [{"row": row, "score": score, **known[row]} for row, score in best]
+            hits = [{"row": row, "score": short(score), **known[row]} for row, score in best]
             records.append({"query": query, STORED.rows_of: hits})
         return records
 

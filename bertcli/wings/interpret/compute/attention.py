@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bertcli.analysis.layers import LayerAndHead
+from bertcli.report.digits import short_rows
 from bertcli.report.documents import Document
 from bertcli.report.shades import Shaded, fitting
 from bertcli.report.terminal import Column, cell_count, padded, visible
@@ -44,7 +45,7 @@ class Attention:
     @property
     def record(self) -> dict[str, Any]:
         """The weights as JSON: [query, key] of one head, or [head, query, key] of all heads of a layer."""
-        weights = self.layer.tolist() if self.chosen.head is None else self.weights.tolist()
+        weights = short_rows(self.layer if self.chosen.head is None else self.weights)
         return {**self.chosen._asdict(), "tokens": list(self.pieces), "weights": weights}
 
     def document(self, record: dict[str, Any]) -> Document:
@@ -57,7 +58,7 @@ class Attention:
         names = [f"{position} {piece}" for position, piece in enumerate(self.pieces)]
         rows: list[list[str]] = []
         lines: list[dict[str, Any]] = []
-        for piece, weights in zip(self.pieces, self.weights.tolist(), strict=True):
+        for piece, weights in zip(self.pieces, short_rows(self.weights), strict=True):
             rows.append([piece, *(f"{weight:.4f}" for weight in weights)])
             lines.append({"token": piece, **dict(zip(names, weights, strict=True))})
         return Document(columns, rows, [self.title], record, lines)

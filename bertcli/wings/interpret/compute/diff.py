@@ -28,6 +28,7 @@ from bertcli.files.texts import from_values
 from bertcli.folder.files import open_regular
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.network.module import parameters
+from bertcli.report.digits import short
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.model_names import told_apart
 from bertcli.report.page import document_table, element, page, side_by_side, table
@@ -82,7 +83,7 @@ class Difference(ByName):
 
     def named(self, *names: str) -> dict[str, Any]:
         """A JSON record of these fields."""
-        return {name: self[name] for name in names}
+        return {name: short(self[name]) for name in names}
 
 
 class Single(NamedTuple):

@@ -15,6 +15,7 @@ from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.kinds.max_sim import MaxSim
 from bertcli.loaded_model import LoadedModel, expect_model
+from bertcli.report.digits import short
 from bertcli.report.documents import ByName, Document, View, print_document
 from bertcli.report.figures import Panel, WithFigure, bars
 from bertcli.report.page import Markup, document_table, element, marked, page, shaded, side_by_side
@@ -88,8 +89,8 @@ class Explanation(View, WithFigure):
             names.append("side")
         if self.late:
             names.append("match")
-        record |= {"target": self.target, "value": self.value}
-        record["words"] = [{name: word[name] for name in names} for word in self.words]
+        record |= {"target": self.target, "value": short(self.value)}
+        record["words"] = [{name: short(word[name]) for name in names} for word in self.words]
         return record
 
     @property

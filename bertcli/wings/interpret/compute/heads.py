@@ -23,6 +23,7 @@ from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError, check_finite, number_of
 from bertcli.files.texts import Values, from_values
 from bertcli.loaded_model import LoadedModel, expect_model
+from bertcli.report.digits import short
 from bertcli.report.documents import ByName, Document, View
 from bertcli.report.figures import Panel, WithFigure
 from bertcli.report.page import COLORS, Markup, document_table, element, html, page, shaded, side_by_side, table
@@ -103,7 +104,7 @@ class HeadRow(ByName):
 
     @property
     def record(self) -> dict[str, Any]:
-        return {{"itself": "self"}.get(name, name): value for name, value in asdict(self).items()}
+        return {{"itself": "self"}.get(name, name): short(value) for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Heads(View, WithFigure):
     def record(self) -> dict[str, Any]:
         record: dict[str, Any] = {"heads": [head.record for head in self.heads]}
         if self.rollout is not None:
-            record["rollout"] = self.rollout.layers.tolist()
+            record["rollout"] = short(self.rollout.layers.tolist())
         if self.attention is not None:
             record["attention"] = self.attention.record
         return record
@@ -177,7 +178,7 @@ class Heads(View, WithFigure):
                     Shaded(f"{mean_share:.1%}", mean_share / most_mean),
                 ]
             )
-            lines.append({"position": position, "token": piece, "rollout": share, "mean": mean_share})
+            lines.append(short({"position": position, "token": piece, "rollout": share, "mean": mean_share}))
         below = [f"What token {rollout.token}, {self.pieces[rollout.token]}, draws on. {OF_ROLLOUT}"]
         return Document(columns, rows, below, self.record, lines)
 

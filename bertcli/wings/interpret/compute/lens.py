@@ -21,6 +21,7 @@ from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.ranking import best_first
 from bertcli.report.charts import STYLE as CHARTS
 from bertcli.report.charts import Curve, by_layer, charted
+from bertcli.report.digits import short
 from bertcli.report.documents import ByName, Document, View, print_document
 from bertcli.report.figures import Panel, WithFigure, curve, heat_map
 from bertcli.report.page import HEAT, LONGEST_TEXT, Markup, document_table, element, page, side_by_side, table
@@ -74,7 +75,8 @@ class LayerView(ByName):
 
     @property
     def record(self) -> dict[str, Any]:
-        return {**vars(self), "predictions": [dict(vars(token)) for token in self.predictions]}
+        numbers: dict[str, Any] = short({**vars(self), "predictions": [vars(token) for token in self.predictions]})
+        return numbers
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from bertcli.analysis.layers import layer_name, state_name
 from bertcli.errors import number_of
+from bertcli.report.digits import short
 from bertcli.report.documents import Document, View, print_document
 from bertcli.report.figures import Panel, WithFigure, heat_map
 from bertcli.report.shades import HeatMap, Shaded, fitting, print_shades, shows_shades
@@ -63,7 +64,7 @@ class Patch(View, WithFigure):
     def record(self) -> dict[str, Any]:
         """The effects as a JSON record, null where nothing is patched; of both directions the second is "noise"."""
         first, *second = [{self.of: nulls(effects)} for effects in self.effects.values()]
-        record = {name: self[name] for name in ("a", "b", "target", "value_a", "value_b")}
+        record = {name: short(self[name]) for name in ("a", "b", "target", "value_a", "value_b")}
         record["pairs"] = [*map(list, self.pairs)]
         record["effects"] = first
         if second:
@@ -91,7 +92,7 @@ class Patch(View, WithFigure):
         else:
             line |= {"position": column, "token": self.tokens[1][column]}
         effect = self.effects[direction][row, column]
-        return {**line, "effect": None if np.isnan(effect) else float(effect)}
+        return {**line, "effect": None if np.isnan(effect) else short(float(effect))}
 
     def below(self) -> list[str]:
         """The lines below the table: both results, and how to read an effect."""
@@ -240,4 +241,4 @@ def effect_cell(effect: float) -> str:
 
 def nulls(values: Numbers) -> list[list[float | None]]:
     """Rows of numbers for JSON; None in place of NaN."""
-    return [[None if np.isnan(value) else float(value) for value in row] for row in values]
+    return [[None if np.isnan(value) else short(float(value)) for value in row] for row in values]
