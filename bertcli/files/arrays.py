@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bertcli.files.read.vector_reader import Readers
 from bertcli.weights.tensors import StoredTensor, open_file
 
-SAFETENSORS_TYPES = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}
+SAFETENSORS_TYPES = {"<f8": "F64", "<f4": "F32", "<f2": "F16", "|i1": "I8", "|u1": "U8", "<i8": "I64", "<i4": "I32"}
 TRUSTED_TYPES = ("F16", "F32", "F64", "I8", "U8", "I32", "I64")  # the others are mapped as raw bits, such as BF16
 UNPACKED = 1 << 25  # bytes that a compressed array may have however small it is: those of the longest line
 MOST_PACKED = 50  # times that a larger one may be packed: numbers are hardly, and a small file could fill the memory

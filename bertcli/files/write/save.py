@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from bertcli.files.arrays import SAFETENSORS_TYPES, FileArray
+from bertcli.files.arrays import FileArray
 from bertcli.files.formats import SEVERAL, check_output, ending_of, writer_of
 from bertcli.files.write.resumable_output import ResumableOutput
 
@@ -20,7 +20,7 @@ def save_arrays(file: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays to a .npz or .safetensors file, which has no texts; BertcliError if that is not possible."""
     check_output(file, SEVERAL)
     types = {name: array.dtype.newbyteorder("<").str for name, array in arrays.items()}
-    names = [name for name in arrays if ending_of(file) == ".npz" or types[name] in SAFETENSORS_TYPES]
+    names = [name for name in arrays if ending_of(file) == ".npz" or arrays[name].dtype.kind != "U"]
     save_stored(file, *(FileArray(name, types[name], arrays[name].shape, [arrays[name]]) for name in names))
 
 

@@ -51,6 +51,9 @@ def show_each(
 
     Where they are collected before they are shown, a progress bar counts them.
     """
+    if output.ending in SEVERAL:
+        _save_arrays([*views], output)
+        return
     if output.output is not None or output.printed == "json":
         from bertcli.report.progress import counted
 
@@ -69,6 +72,18 @@ def show_each(
         show(_together(made), output, lambda: draw(made), lambda: _panels(made))
     else:
         write_results((view.record for view in views), output, Table((), ""))
+
+
+def _save_arrays(views: Sequence[Any], output: OutputOptions) -> None:
+    """The arrays of the results in one file; of several texts each name begins with the text's number."""
+    from bertcli.files.write.save import save_arrays
+
+    arrays: dict[str, Any] = {}
+    for number, view in enumerate(views):
+        before = f"{number}." if len(views) > 1 else ""
+        arrays |= {before + name: array for name, array in view.arrays().items()}
+    save_arrays(str(output.output), arrays)
+    say_written(str(output.output))
 
 
 def _panels(views: Sequence[Any]) -> "list[Panel]":
@@ -97,6 +112,8 @@ def show_document(view: Any, output: OutputOptions, draw: Callable[[Any], str]) 
     """One view of everything, printed or in a file."""
     if output.is_table:
         view.print()
+    elif output.ending in SEVERAL:
+        _save_arrays([view], output)
     else:
         show(view.document(), output, lambda: draw(view), lambda: view.panels())
 
@@ -128,6 +145,13 @@ class ProbeOutput(FigureOutput):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class ArraysOutput(FigureOutput):
+    """The output of a command whose results have arrays."""
+
+    endings: ClassVar[tuple[str, ...]] = (*FigureOutput.endings, *SEVERAL)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class BothModels(ModelOptions):
     """The two models."""
 
@@ -147,7 +171,9 @@ def command_parts(name: str) -> CommandParts:
 def groups_of(spec: ViewSpec) -> dict[str, Any]:
     """The groups of options of a view's command, by the names of `run`'s parameters."""
     common = {"options": spec.options}
-    output = FigureOutput if spec.has_figure else PageOutput
+    output: type[OutputOptions] = FigureOutput if spec.has_figure else PageOutput
+    if spec.has_arrays:
+        output = ArraysOutput
     if spec.reads == "two texts":
         return {"texts": BothTexts, "model": ModelOptions, **common, "output": output}
     if spec.reads == "two models":

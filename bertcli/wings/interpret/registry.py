@@ -32,6 +32,7 @@ class ViewSpec:
     options: a dataclass, whose docstring is the help. sample: gives the bundled model for options and texts, if the
     command names none. each: a result for each text, not one for all.
     has_figure: results have `panels`, and can be written as a figure.
+    has_arrays: results have `arrays`, by name, and can be written as a file of them (.npz, .safetensors).
     panel, position: where --help lists the command, and its rank there.
     """
 
@@ -40,6 +41,7 @@ class ViewSpec:
     sample: Callable[[Any, Sequence[str]], str] = _for_masks
     each: bool = False
     has_figure: bool = False
+    has_arrays: bool = False
     panel: str = "Interpret"
     position: int = 0
 

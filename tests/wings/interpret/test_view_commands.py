@@ -281,3 +281,59 @@ def test_view_commands_name_an_unknown_piece_that_is_predicted(made: Made, tmp_p
     assert "None" not in told.out + told.err
     asked = bertcli("explain", "-m", folder, "the cat sat on [MASK].", "--word", "\N{SNOWMAN}")
     assert "is not one piece of the vocabulary" in asked.error
+
+
+def test_arrays_of_views_are_those_of_the_library_and_of_the_trace(tmp_path: Path) -> None:
+    text = "A hot [MASK] and a cold [MASK]."
+    model = library.load()
+    lens = library.lens(model, text)
+    assert bertcli("lens", text, "-o", tmp_path / "l.npz").err.endswith("kB).\n")
+    with np.load(tmp_path / "l.npz") as stored:
+        np.testing.assert_array_equal(stored["log_probs"], lens.log_probs)
+        assert stored["positions"].tolist() == [mask.position for mask in lens.masks]
+        assert {*stored["tokens"].tolist()} == {"[MASK]"}
+    assert lens.log_probs.shape == (5, 2, model.config.vocab_size)
+    for number, mask in enumerate(lens.masks):
+        for layer in mask.layers:
+            best = layer.predictions[0]
+            assert np.exp(lens.log_probs[layer.layer, number, best.token]) == pytest.approx(best.score, rel=1e-5)
+    traced = library.trace(model, text, keep=lambda path: path.endswith("softmax")).arrays
+    weights = library.heads(model, text).weights
+    np.testing.assert_allclose(weights, np.stack([*traced.values()]).reshape(weights.shape), atol=1e-6)
+    bertcli("heads", text, "-o", tmp_path / "h.safetensors")
+    np.testing.assert_array_equal(load_file(tmp_path / "h.safetensors")["weights"], weights)
+    bertcli("heads", text, "--layer", "3.2", "-o", tmp_path / "h.npz")
+    with np.load(tmp_path / "h.npz") as stored:
+        np.testing.assert_array_equal(stored["weights"], weights[2, 1])
+        assert stored["tokens"].tolist() == model.tokenize(text)["tokens"]
+    bertcli("lens", text, "tea [MASK]", "-o", tmp_path / "two.npz")
+    with np.load(tmp_path / "two.npz") as stored:
+        np.testing.assert_array_equal(stored["0.log_probs"], lens.log_probs)
+        assert stored["1.log_probs"].shape[1] == 1
+
+
+def test_arrays_of_patch_are_its_effects(tmp_path: Path) -> None:
+    texts = ("The film was good.", "The film was bad.")
+    patch = library.patch(library.load("bert-mini-sentiment"), *texts, direction="both")
+    for name in ("p.npz", "p.safetensors"):
+        bertcli("patch", *texts, "--direction", "both", "-o", tmp_path / name)
+    with np.load(tmp_path / "p.npz") as stored:
+        assert stored["tokens_b"].tolist() == patch.tokens[1]
+    effects = load_file(tmp_path / "p.safetensors")
+    for direction in ("denoise", "noise"):
+        np.testing.assert_array_equal(effects[direction], patch.effects[direction].astype(np.float32))
+    assert effects["pairs"].tolist() == [list(pair) for pair in patch.pairs]
+
+
+def test_weights_of_a_long_text_are_whole_and_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = library.load()
+    found = library.heads(model, "tea " * 130)
+    tokens = len(found.pieces)
+    assert tokens == 132
+    assert found.weights.shape == (4, 4, tokens, tokens)
+    np.testing.assert_array_equal(found.weights[..., :128, :128], found.pictures)
+    monkeypatch.setattr("bertcli.wings.interpret.compute.part_watcher.MOST_NUMBERS", 4 * 4 * tokens**2 - 1)
+    with pytest.raises(library.BertcliError, match=r"There are 278,784 attention weights: give a shorter text"):
+        library.heads(model, "tea " * 130).weights  # noqa: B018
+    with pytest.raises(library.BertcliError, match=r"predictions: look at fewer tokens; at most"):
+        library.lens(model, "tea " * 130, all_tokens=True).log_probs  # noqa: B018

@@ -35,6 +35,11 @@ class Attention:
         return np.asarray(self.layer[head - 1], np.float32)
 
     @property
+    def chosen_weights(self) -> Array:
+        """[query, key] of one head, or [head, query, key] of all heads of a layer."""
+        return self.layer if self.chosen.head is None else self.weights
+
+    @property
     def title(self) -> str:
         """`bert-mini-mlm: attention weights of layer 3, head 2 (encoder.layers.2.attention.softmax)`"""
         heads = len(self.layer)
@@ -44,8 +49,8 @@ class Attention:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The weights as JSON: [query, key] of one head, or [head, query, key] of all heads of a layer."""
-        weights = short_rows(self.layer if self.chosen.head is None else self.weights)
+        """The chosen weights as JSON."""
+        weights = short_rows(self.chosen_weights)
         return {**self.chosen._asdict(), "tokens": list(self.pieces), "weights": weights}
 
     def document(self, record: dict[str, Any]) -> Document:

@@ -9,7 +9,8 @@ layers (Abnar and Zuidema 2020, arXiv 2005.00928): R = A'_L ... A'_1, A' = (mean
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -36,7 +37,7 @@ from bertcli.tokens import Tokens
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.wings.interpret.compute.attention import Attention, shaded_lines
 from bertcli.wings.interpret.compute.heads_figure import attention_panel, heads_panel, rollout_panels
-from bertcli.wings.interpret.compute.part_watcher import HEADS, WEIGHTS, PartWatcher
+from bertcli.wings.interpret.compute.part_watcher import HEADS, WEIGHTS, PartWatcher, check_size
 from bertcli.wings.interpret.compute.target import Target, TokenizedText, preparing, result_of, sentence_of
 from bertcli.wings.interpret.specs.heads import HeadsOptions
 
@@ -111,8 +112,8 @@ class HeadRow(ByName):
 class Heads(View, WithFigure):
     """The attention heads of a model over some texts; `meaning` names the result that is measured, if there is one.
 
-    text: the first one, whose tokens are `pieces`. weights [layer, head, query, key]: of its first MOST_TOKENS, for
-    pictures. attention: of the layer or head that was chosen.
+    text: the first one, whose tokens are `pieces`. pictures [layer, head, query, key]: the weights of its first
+    MOST_TOKENS; `every` computes them all. attention: of the layer or head that was chosen.
     """
 
     model: str
@@ -120,10 +121,30 @@ class Heads(View, WithFigure):
     heads: tuple[HeadRow, ...]
     meaning: str | None
     pieces: Sequence[str]
-    weights: Array
+    pictures: Array
     rollout: Rollout | None = None
     attention: Attention | None = None
     text: str = ""
+    every: Callable[[], Array] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def weights(self) -> Array:
+        """The first text's attention weights: float32 [layer, head, query, key]; each row of keys sums to 1.
+
+        Of a long text computed when they are asked for. Errors: BertcliError for more than MOST_NUMBERS numbers.
+        """
+        if len(self.pieces) <= MOST_TOKENS:
+            return self.pictures
+        assert self.every is not None
+        return self.every()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of a .npz file: weights (with `layer` that layer's or head's alone), tokens, and a rollout."""
+        weights = self.weights if self.attention is None else self.attention.chosen_weights
+        arrays: dict[str, NDArray[Any]] = {"weights": weights, "tokens": np.array([*self.pieces])}
+        if self.rollout is not None:
+            arrays["rollout"] = self.rollout.layers.astype(np.float32)
+        return arrays
 
     @property
     def record(self) -> dict[str, Any]:
@@ -143,7 +164,7 @@ class Heads(View, WithFigure):
             return [attention_panel(self.attention)]
         name, _ = _measured(self)
         numbers = {(head.layer, head.head): text for head, text in zip(self.heads, _numbers(self, name), strict=True)}
-        panels = [heads_panel(self.weights, self.pieces, numbers)]
+        panels = [heads_panel(self.pictures, self.pieces, numbers)]
         if self.rollout is not None:
             panels += rollout_panels(self.rollout.layers, self.rollout.mean, self.pieces)
         return panels
@@ -239,7 +260,8 @@ def measure(model: LoadedModel, texts: Values, options: HeadsOptions) -> Heads:
         tokens = tokens_of(model, prepared(text), pair, limit)
         stats = _attention_stats(model, tokens)
         if number == 0:
-            first_text, pieces, weights = text, list(tokens.pieces), stats.weights
+            first_text, pieces, pictures = text, list(tokens.pieces), stats.weights
+            every = partial(_every_weight, model, tokens)
         if options.rollout is not None:
             if number:
                 raise BertcliError("Rollout follows the attention of one text: give one (--rollout).")
@@ -272,10 +294,11 @@ def measure(model: LoadedModel, texts: Values, options: HeadsOptions) -> Heads:
         heads=tuple(rows[: options.top_k]),
         meaning=_meaning(meanings),
         pieces=pieces,
-        weights=weights,
+        pictures=pictures,
         rollout=rollout,
         attention=attention,
         text=first_text,
+        every=every,
     )
 
 
@@ -322,6 +345,22 @@ def _attention_stats(model: LoadedModel, tokens: Tokens) -> AttentionStats:
     with np.errstate(all="ignore"), watching(PartWatcher(model.network, see)):
         model.network(pack([tokens]))
     return AttentionStats(np.array(sums), np.array(weights), means)
+
+
+def _every_weight(model: LoadedModel, tokens: Tokens) -> Array:
+    """The weights of every layer over all tokens [layer, head, query, key]: `Heads.weights` of a long text."""
+    count, length = model.config.num_attention_heads, len(tokens.ids)
+    shape = (model.config.num_hidden_layers, count, length, length)
+    check_size(shape, "attention weights: give a shorter text (--max-length), or one layer (--layer)")
+    weights = np.zeros(shape, np.float32)
+
+    def see(name: str, layer: int, array: Array) -> None:
+        if name == WEIGHTS:
+            weights[layer] = array[0]
+
+    with np.errstate(all="ignore"), watching(PartWatcher(model.network, see)):
+        model.network(pack([tokens]))
+    return weights
 
 
 def weights_of(model: LoadedModel, tokens: Tokens, layer: int) -> Array:
@@ -445,14 +484,14 @@ def _numbers(view: Heads, name: str) -> list[Shaded]:
 
 def _picture_data(view: Heads) -> dict[str, Any]:
     """The data of heads.js: the weights of all heads as bytes, layer by layer; for a rollout both its matrices."""
-    pictures = view.weights.reshape(-1, *view.weights.shape[2:])
+    pictures = view.pictures.reshape(-1, *view.pictures.shape[2:])
     size = pictures.shape[1]
     if view.rollout is not None:
         matrices = [matrix[:size, :size] for matrix in (view.rollout.layers, view.rollout.mean)]
         pictures = np.concatenate([pictures, matrices])
     return {
         "tokens": [visible(piece) for piece in view.pieces[:size]],
-        "heads": view.weights.shape[1],
+        "heads": view.pictures.shape[1],
         "weights": encoded(np.round(255 * pictures), "u1"),
         "chosen": _first_chosen(view),
     }
@@ -472,7 +511,7 @@ def _rollout_tables(view: Heads) -> tuple[list[Markup], list[Markup]]:
         return [], []
     names = ("Rollout", "Mean weight")
     # They follow the pictures of the last layer's heads.
-    row_of_data = len(view.weights)
+    row_of_data = len(view.pictures)
     thumbs = [_thumb(name, row_of_data, number) for number, name in enumerate(names)]
     token = f"{view.rollout.token} {view.pieces[view.rollout.token]}"
     pictures = table("All layers together", [*map(Column, names)], [thumbs])

@@ -6,11 +6,13 @@ Layer 0 is the embeddings' output, the last layer what the model answers. The he
 an early layer that predicts nonsense may know more than it can say through that head.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertcli.analysis.layers import layer_name, state_name
 from bertcli.analysis.texts import spelled, tokens_of
@@ -30,6 +32,8 @@ from bertcli.report.terminal import Column, visible
 from bertcli.tasks.options import for_each_text, takes
 from bertcli.tasks.running.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.running.task import length_limit
+from bertcli.tracing.dispatch import Array
+from bertcli.wings.interpret.compute.part_watcher import check_size
 from bertcli.wings.interpret.compute.target import id_of_word, mlm_log_probabilities
 from bertcli.wings.interpret.specs.lens import LensOptions
 
@@ -95,12 +99,29 @@ class TokenView(ByName):
 
 @dataclass(frozen=True)
 class Lens(View, WithFigure):
-    """A text's masks (or all its tokens) through the layers."""
+    """A text's masks (or all its tokens) through the layers; `every` computes the predictions whole."""
 
     index: int
     text: str
     masks: tuple[TokenView, ...]
     word: str | None = None
+    every: Callable[[], Array] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def log_probs(self) -> Array:
+        """ln p of every entry of the vocabulary: float32 [state, position, vocabulary]; state 0 is the embeddings.
+
+        Positions are those of `masks`. Computed when it is asked for, since it is large. Errors: BertcliError for
+        more than MOST_NUMBERS numbers.
+        """
+        assert self.every is not None
+        return self.every()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of a .npz file: log_probs, and the positions and pieces of the tokens that they are of."""
+        positions = np.array([mask.position for mask in self.masks], np.int64)
+        tokens = np.array([mask.token_str for mask in self.masks])
+        return {"log_probs": self.log_probs, "positions": positions, "tokens": tokens}
 
     @property
     def record(self) -> dict[str, Any]:
@@ -185,21 +206,18 @@ def measure(model: LoadedModel, texts: Texts, options: LensOptions) -> Iterator[
                 "(--all)."
             )
         views = []
-        of_positions = _views(model, pack([tokens]), positions, options.top_k, followed)
+        batch = pack([tokens])
+        of_positions = _views(model, batch, positions, options.top_k, followed)
         for position, layers in zip(positions, of_positions, strict=True):
             views.append(TokenView(position, tokens.pieces[position], tuple(layers)))
-        yield Lens(index, text, tuple(views), options.word)
+        yield Lens(index, text, tuple(views), options.word, partial(_every, model, batch, positions))
 
 
 def _views(
     model: LoadedModel, batch: Packed, rows: list[int], top_k: int, followed: int | None
 ) -> list[list[LayerView]]:
     """The views of every layer, for each of these rows of the states: [row][layer]. followed: the id of a word."""
-    # Damaged weights overflow; the result is checked.
-    with np.errstate(all="ignore"):
-        *inner, last_state = [state[rows] for state in model.network.states(batch)]
-        # The last state is normed already, as heads read it.
-        states = [*map(model.network.final_norm, inner), last_state]
+    states = _states(model, batch, rows)
     # Log-probabilities over the vocabulary are large: as many rows at once as fit the limit.
     step = max(1, NUMBERS_TOGETHER // model.config.vocab_size)
     views: list[list[LayerView]] = []
@@ -212,6 +230,23 @@ def _views(
             by_layer.append(_layer_views(model, current, last, layer, top_k, followed))
         views += map(list, zip(*by_layer, strict=True))
     return views
+
+
+def _states(model: LoadedModel, batch: Packed, rows: list[int]) -> list[Array]:
+    """The states of these rows after the embeddings and each layer, as heads read them: [row, hidden] each."""
+    # Damaged weights overflow; the result is checked.
+    with np.errstate(all="ignore"):
+        *inner, last_state = [state[rows] for state in model.network.states(batch)]
+        # The last state is normed already.
+        return [*map(model.network.final_norm, inner), last_state]
+
+
+def _every(model: LoadedModel, batch: Packed, rows: list[int]) -> Array:
+    """The log-probabilities [state, row, vocabulary] of `Lens.log_probs`."""
+    states = _states(model, batch, rows)
+    check_size((len(states), len(rows), model.config.vocab_size), "predictions: look at fewer tokens")
+    log_probs = [mlm_log_probabilities(model, state, batch).astype(np.float32) for state in states]
+    return np.stack(log_probs)
 
 
 def _layer_views(

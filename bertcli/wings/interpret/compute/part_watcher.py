@@ -5,9 +5,11 @@ sees every op, is in analysis/trace.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
+from bertcli.errors import BertcliError
 from bertcli.network.module import walk
 from bertcli.tracing.dispatch import Array, Module, Op
 
@@ -17,6 +19,17 @@ OF_OPS = {"attend": HEADS, "softmax": WEIGHTS}
 # The path of an encoder layer, or of its part; experts and plain layers stand where others have a gated one.
 LAYER_PATH = re.compile(r"(?:.*\.)?layers\.\d+(?:\.(attention|feed_forward|plain|experts))?")
 NAMES = {None: LAYERS, "attention": ATTENTION}
+
+
+# Of an array of a whole pass that is kept: 1 GB of float32.
+MOST_NUMBERS = 1 << 28
+
+
+def check_size(shape: Sequence[int], what: str) -> None:
+    """Refuse an array of too many numbers; `what` they are, and how there are fewer. Errors: BertcliError."""
+    count = prod(shape)
+    if count > MOST_NUMBERS:
+        raise BertcliError(f"There are {count:,} {what}; at most {MOST_NUMBERS:,} are kept in an array.")
 
 
 class PartWatcher:

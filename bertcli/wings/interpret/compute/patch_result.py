@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertcli.analysis.layers import layer_name, state_name
 from bertcli.errors import number_of
@@ -59,6 +60,17 @@ class Patch(View, WithFigure):
             else:
                 effects[direction] = (values - self.value_a) / -difference
         return effects
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of a .npz file: the effects by direction, the tokens of both texts, and which belong together.
+
+        Effects are float32 [layer, token of b], or of heads [layer, head]; of states layer 0 is the embeddings. NaN is
+        not patched.
+        """
+        effects = {direction: values.astype(np.float32) for direction, values in self.effects.items()}
+        tokens_a, tokens_b = (np.array([*tokens]) for tokens in self.tokens)
+        pairs = np.array(self.pairs, np.int64).reshape(-1, 2)
+        return {**effects, "tokens_a": tokens_a, "tokens_b": tokens_b, "pairs": pairs}
 
     @property
     def record(self) -> dict[str, Any]:

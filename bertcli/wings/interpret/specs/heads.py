@@ -31,7 +31,8 @@ class HeadsOptions(TargetOptions):
     --layer 3.2 prints the weights of layer 3, head 2 in percent: each row is a
     token, and its columns are the tokens it looks at. --layer 3 prints the mean of
     that layer's heads. A figure (-o FILE.pdf) has these weights alone, and without
-    --layer one of all heads.
+    --layer one of all heads. A .npz file has the first text's weights [layer, head,
+    query, key], or those of --layer.
 
     --ablate adds Change: the result (as in explain) with the head's output set to
     zero, less the result as it is. Near 0 the model does without the head here,
@@ -75,4 +76,4 @@ def _sample(options: HeadsOptions, texts: Sequence[str]) -> str:
     return sample_for(options, texts) if options.ablate else MASKED_SAMPLE
 
 
-SPEC = ViewSpec(HeadsOptions, sample=_sample, has_figure=True, position=3)
+SPEC = ViewSpec(HeadsOptions, sample=_sample, has_figure=True, has_arrays=True, position=3)

@@ -16,12 +16,13 @@ class LensOptions(CutOptions):
     bertcli lens "She poured a cup of hot [MASK]." --top-k 5 --format json
     bertcli lens "She poured a cup of hot [MASK]." --word tea
     bertcli lens "The cat sat on the mat." --all -o lens.html
+    bertcli lens "She poured a cup of hot [MASK]." -o lens.npz
 
     The state after each layer goes through the model's own prediction head. Layers
     count from 1; 0 is the embeddings. Rank (from 1) and score are those of the last
     layer's best token, or of --word. KL, in nats, is the divergence of the last layer's
     prediction from this layer's. A .html file is a page of all texts, a .pdf file
-    a figure.
+    a figure; a .npz file has the log-probabilities [state, position, vocabulary].
 
     The head was trained on the last layer only, so an early layer may know more than
     it can say through it.
@@ -34,4 +35,4 @@ class LensOptions(CutOptions):
     all_tokens: bool = option(False, "", "Look at every token of the text, not only at its masks.", "--all")
 
 
-SPEC = ViewSpec(LensOptions, each=True, has_figure=True, position=2)
+SPEC = ViewSpec(LensOptions, each=True, has_figure=True, has_arrays=True, position=2)

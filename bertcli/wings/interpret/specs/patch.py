@@ -36,8 +36,8 @@ class PatchOptions(TargetOptions):
     and --foil it is the difference of the two words' logits. The two
     texts should have equally many tokens. Otherwise tokens are aligned by their
     pieces, and those without a partner are not patched. A table too wide for the
-    terminal is transposed. A .html file shows all four kinds of activations, a
-    .pdf file is a figure of the one of --of.
+    terminal is transposed. A .html file shows all four kinds of activations; a
+    .pdf file is a figure of the one of --of, and a .npz file has its effects.
     """
 
     b: str = ""
@@ -60,4 +60,4 @@ class PatchOptions(TargetOptions):
             raise BertcliError("A foil (--foil) needs the word that it is compared with: add word (--word).")
 
 
-SPEC = ViewSpec(PatchOptions, reads="two texts", sample=sample_for, has_figure=True, position=4)
+SPEC = ViewSpec(PatchOptions, reads="two texts", sample=sample_for, has_figure=True, has_arrays=True, position=4)
