@@ -1,6 +1,6 @@
 """Make NumPy fast: kernels, packed batches, threads. A pass is traced in `tracing/`; ONNX Runtime is in `wings/onnx/`.
 
-kernels         softmax, norms, activations, products; **how exact each is**
+kernels         softmax, norms, activations, products
 product_rules   how products are divided on each processor: in strips or whole, by bertcli or by OpenBLAS; **from how
                 many tokens**
 packing         batches without padding, and attention in blocks that fit the cache; **how large a micro-batch and a

@@ -5,7 +5,7 @@ terminal            print tables, fold them to a width, escape control character
 tables              Table: the rows of a task's records; marked: its texts with marks; **how a value is written in a
                     cell**
 documents           Document: one result as a table, JSON, CSV or Markdown
-page                web pages with one frame; **what a phone and paper show**
+page                web pages with one frame; **how wide a heat map is on a phone**
 digits              how a float32 is written in records
 intervals           how a figure is written beside its interval; **how many digits a figure has**
 charts              charts that pages show inline, as SVG

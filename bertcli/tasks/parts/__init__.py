@@ -3,7 +3,8 @@
 chunks            cut long texts into chunks, which are encoded like texts; cuts are between words
 entities          tag --labels: entities of types that a request names, as the model's kind finds them; **how long a
                   window is**
-guesses           mask each token of a text in turn, and compute its log-probability, for `score`
+guesses           mask each token of a text in turn, and compute its log-probability, for `score`; **whether a word's
+                  other pieces are masked, too**
 joint             fill all masks of a text together, by beam search (fill-mask --joint)
 label_schemes     schemes of labels, such as BIO: which labels have a prefix, and which entities they make
 late              late interaction (ColBERT)

@@ -12,7 +12,7 @@ comparison             differences of two models, and their p-values; **when a d
 minimal_pairs          which of two similar texts is likelier; **how a text is scored**
 provenance             versions, digests and options of a run; **which options change a figure**
 several                bertcli.evaluate; classifiers, each on the model that it was made for
-command                open models, print and write the report
+command                open models, print and write the report; **which model is measured if none is given**
 examples               examples of `bertcli evaluate` for `bertcli info`
 """
 

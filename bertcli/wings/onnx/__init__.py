@@ -1,11 +1,12 @@
 """ONNX Runtime, the other engine: a watched pass becomes a graph (`exporter`), a graph becomes a file, a file runs.
 
 engine           the object that computes a model's hidden states, and how exact its int8 is
-open_session     a session for a network; pass_times: how long a pass takes
+open_session     a session for a network; **when a kept graph is of the same one**
+pass_times       how long a pass takes
 exactness        how far int8 is from float32; **from where on it is refused**
 exporter, rules  from a pass to a graph: a rule for each op
 graph, file      the graph, and how it is written
-session          run a file; the cache of graphs; **when a cached graph is used again**
+session          run a file; the cache of graphs; **when one goes**
 command          the command export: its options and messages
 doctor           what ONNX Runtime adds to `bertcli doctor`
 examples         examples of `bertcli export` for `bertcli info`

@@ -14,7 +14,7 @@ ranking               fields and scores of the routes for rankings
 answers               answers as JSON
 command               the command: its options; **which engine serves**
 service               models, limits, queue and threads that all requests share; **which bounds a server has**
-served_model          a model, the name that clients see, and its tasks by their options; **what a model is used for**
+served_model          a model, the name that clients see, and its tasks by their options; **how many tasks are kept**
 metrics               counts and times for Prometheus
 page.html, .css, .js  the page on which people try the models
 examples              examples of `bertcli serve` for `bertcli info`
