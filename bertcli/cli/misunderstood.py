@@ -45,7 +45,7 @@ def refuse_surplus(ctx: typer.Context) -> None:
     Wrong usage is a typer.BadParameter.
     """
     name, options, surplus = str(ctx.command.name), names_of(ctx.command), ctx.args
-    takes_model = "--model" in options and name != "info"
+    takes_model = "--model" in options and not takes_model_by_position(ctx.command)
     if takes_model and not ctx.params.get("model") and "BERTCLI_MODEL" not in os.environ:
         arguments: list[str] = []
         for parameter in ctx.command.params:
@@ -66,6 +66,12 @@ def refuse_surplus(ctx: typer.Context) -> None:
             why = f"{first!r} needs an option before it. Did you mean bertcli {name} {option}?"
             raise typer.BadParameter(why, ctx=ctx)
         ctx.fail(f"Got unexpected extra argument(s) ({' '.join(surplus)})")
+
+
+def takes_model_by_position(command: Any) -> bool:
+    """True if an argument of the command is a model, as of `info MODEL`."""
+    metavars = [str(parameter.metavar) for parameter in command.params if parameter.param_type_name == "argument"]
+    return any("MODEL" in metavar for metavar in metavars)
 
 
 def takes_file(command: Any) -> bool:

@@ -21,7 +21,7 @@ def test_without_a_command_the_help_is_printed() -> None:
     assert result.err == ""
 
 
-@pytest.mark.parametrize("command", ["params", "serve", "export", "probe"])
+@pytest.mark.parametrize("command", ["params", "serve", "probe"])
 def test_a_model_as_an_argument_is_answered_with_m(command: str) -> None:
     told = message(command, SAMPLE)
     assert f"bertcli {command} -m {SAMPLE}" in told
@@ -56,8 +56,9 @@ def test_a_model_that_is_meant_as_a_text_is_piped_in_or_follows_m() -> None:
         (("params", "my-model"), "bertcli params -m my-model?"),
         (("trace", "A cup", "of tea"), "pair two with --text-pair"),
         (("probe", "labels.csv"), "bertcli probe -i labels.csv?"),
-        (("export", "my-model"), "bertcli export -m my-model -o model.onnx"),
-        (("export", "my.onnx"), "bertcli export -o my.onnx"),
+        (("export", "my-model"), "give a file (-o model.onnx) or a folder (-o my-folder)"),
+        (("export", "one", "two", "three"), "give a model and a file, as in MODEL model.onnx"),
+        (("export", "-m", "one", "two", "-o", "m.onnx"), "'two' is one too many"),
     ],
 )
 def test_an_argument_too_many_is_answered_with_its_option(arguments: tuple[str, ...], answer: str) -> None:

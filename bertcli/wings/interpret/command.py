@@ -135,7 +135,10 @@ class OptionalTexts(SingleTexts):
 
     not_offered: ClassVar[tuple[str, ...]] = ("column", "no_header", "delimiter", "limit", "id_column", "keep")
 
-    texts: list[str] | None = argument(None, "[TEXT]...", "Texts that both models run on; -i - reads them from a pipe.")
+    texts: list[str] | None = argument(
+        None, "[OTHER] [TEXT]...",
+        "The other model, unless --versus names it; then texts that both models run on; -i - reads them from a pipe.",
+    )  # fmt: skip
 
 
 class ProbeOutput(FigureOutput):
@@ -280,8 +283,14 @@ def _of_two_models(
     options: Any,
     output: OutputOptions,
 ) -> None:
-    if models.versus is None:
-        raise wrong("--versus", "give the other model, too: diff MODEL --versus OTHER.")
+    words = [*(texts.texts or [])]
+    versus = models.versus
+    # A text has blanks, as no model's name has; a folder may.
+    if versus is None and words and (" " not in words[0] or Path(words[0]).exists()):
+        versus, *words = words
+        texts = replace(texts, texts=words or None)
+    if versus is None:
+        raise wrong("OTHER", "give the other model, too: diff MODEL OTHER.")
     rows: list[Any] = []
     # Its texts are optional, so a pipe is read only where -i - asks for it: a shell's loop keeps its own input.
     if texts.texts or texts.input:
@@ -293,9 +302,9 @@ def _of_two_models(
 
     work = compute(spec)
     model = LoadedModel.load(models.model, **models.fetching)
-    other: str | LoadedModel = models.versus
-    if ending_of(models.versus) not in SEVERAL or Path(models.versus).is_dir():
-        other = LoadedModel.load(models.versus, **models.fetching)
+    other: str | LoadedModel = versus
+    if ending_of(versus) not in SEVERAL or Path(versus).is_dir():
+        other = LoadedModel.load(versus, **models.fetching)
     for either in (model, other):
         if not isinstance(either, str):
             either.note_layers_after("compared")

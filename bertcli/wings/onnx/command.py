@@ -1,6 +1,7 @@
 """The command export: its options and messages. wings/onnx/export.py makes the files."""
 
 import logging
+import os
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -19,7 +20,9 @@ FILES = (".bin", ".json", ".npz", ".ort", ".pt", ".pth", ".safetensors", ".tflit
 class FileOptions:
     """The file or folder that export writes."""
 
-    file: str | None = argument(None, "[FILE]", "", hidden=True)
+    words: list[str] | None = argument(
+        None, "[MODEL] [FILE]", "What -m and -o name: bertcli export bert-base-uncased bert.onnx."
+    )
     output: str | None = option(
         None, "FILE.onnx|FOLDER",
         "The ONNX file to write, or a folder. A folder is what sentence-transformers and transformers.js open.",
@@ -37,7 +40,7 @@ def export(model: ModelOptions, target: FileOptions, options: ExportOptions) -> 
     """Write a model as an ONNX file, without PyTorch.
 
     bertcli export -o model.onnx
-    bertcli export -m bert-base-uncased -o bert.onnx
+    bertcli export bert-base-uncased bert.onnx
     bertcli export -m my-classifier -o small.onnx --int8
     bertcli export -m my-sentence-model -o for-the-web
 
@@ -46,10 +49,7 @@ def export(model: ModelOptions, target: FileOptions, options: ExportOptions) -> 
     or last_hidden_state and pooler_output. It needs pip install 'bertcli[onnx]':
     onnx writes the file, onnxruntime checks it.
     """
-    if target.file is not None:
-        is_file = target.file.endswith(ONNX)
-        form = f"-o {target.file}" if is_file else f"-m {target.file} -o model.onnx"
-        raise wrong("FILE", f"the model is given with -m and the file with -o: bertcli export {form}.")
+    model, target = _by_position(model, target)
     if not target.output:
         raise wrong("--output", "give a file (-o model.onnx) or a folder (-o my-folder).")
     if target.int8 and target.dtype != "float32":
@@ -67,3 +67,16 @@ def export(model: ModelOptions, target: FileOptions, options: ExportOptions) -> 
     say_written(graph.file if ending_of(target.output) == ONNX else target.output)
     checked = "" if graph.difference is None else f"; its numbers differ from NumPy's by at most {graph.difference:.1e}"
     logger.info("%s gives %s%s.", graph.file, " and ".join(graph.outputs), checked)
+
+
+def _by_position(model: ModelOptions, target: FileOptions) -> tuple[ModelOptions, FileOptions]:
+    """The options with the model and the file that have no option before them. Wrong usage is a typer.BadParameter."""
+    words = [*(target.words or [])]
+    if words and not target.output and (len(words) == 2 or ending_of(words[0]) == ONNX):
+        target = replace(target, output=words.pop())
+    # A model that the environment names is the one that is used unless another is given.
+    if words and model.model in (None, os.environ.get("BERTCLI_MODEL")):
+        model = replace(model, model=words.pop(0))
+    if words:
+        raise wrong("[MODEL] [FILE]", f"{words[0]!r} is one too many: give a model and a file, as in MODEL model.onnx.")
+    return model, target

@@ -230,8 +230,8 @@ def test_view_commands_have_their_bundled_models() -> None:
     ("given", "message"),
     [
         ([], "Missing argument 'MODEL'."),
-        (["some-model"], "give the other model, too: diff MODEL --versus OTHER."),
-        (["some-model", "other-model", "a text"], "diff MODEL --versus OTHER."),
+        (["some-model"], "give the other model, too: diff MODEL OTHER."),
+        (["some-model", "a text"], "give the other model, too: diff MODEL OTHER."),
     ],
 )
 def test_diff_command_without_two_models_is_wrong_usage(given: list[str], message: str) -> None:
@@ -337,3 +337,12 @@ def test_weights_of_a_long_text_are_whole_and_too_many_are_refused(monkeypatch: 
         library.heads(model, "tea " * 130).weights  # noqa: B018
     with pytest.raises(library.BertcliError, match=r"predictions: look at fewer tokens; at most"):
         library.lens(model, "tea " * 130, all_tokens=True).log_probs  # noqa: B018
+
+
+def test_diff_takes_the_other_model_by_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other, text = "bert-mini-mlm", "bert-mini-sentiment", "A film."
+    assert bertcli("diff", one, other).out == bertcli("diff", one, "--versus", other).out
+    assert bertcli("diff", one, other, text).out == bertcli("diff", one, "--versus", other, text).out
+    monkeypatch.chdir(tmp_path)
+    bertcli("trace", "-m", one, text, "-o", "of one.npz")
+    assert bertcli("diff", one, "of one.npz", "--check", "all").status == 0

@@ -78,8 +78,8 @@ def test_export_command_warns_of_pooling_that_the_folder_does_not_say(
     [
         ([], "give a file (-o model.onnx) or a folder (-o my-folder)"),
         (["-o", ""], "give a file (-o model.onnx) or a folder (-o my-folder)"),
-        (["m.onnx"], "the file with -o: bertcli export -o m.onnx."),
-        (["m.onnx", "-o", "folder"], "the file with -o: bertcli export -o m.onnx."),
+        (["bert-mini-mlm"], "give a file (-o model.onnx) or a folder (-o my-folder)"),
+        (["-m", "bert-mini-mlm", "m.onnx", "-o", "folder"], "'m.onnx' is one too many"),
         (["-o", "m.onnx", "--int8", "--dtype", "float16"], "--int8 and --dtype float16"),
         (["-o", "m.onnx", "--int8", "--dtype", "int8"], "--int8 and --dtype int8"),
     ],
@@ -187,3 +187,20 @@ def test_export_command_without_the_extra_says_how_to_get_it(tmp_path: Path, mon
     assert bertcli("export", "-o", tmp_path / "m.onnx", "--int8", "--no-verify").error == (
         "Error: This needs onnx and onnxruntime: pip install 'bertcli[onnx]'."
     )
+
+
+def test_export_takes_model_and_file_by_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    quick = ("--no-verify",)
+    assert bertcli("export", "bert-mini-sentiment", "a.onnx", *quick).err.startswith("Wrote a.onnx")
+    assert bertcli("export", "-m", "bert-mini-sentiment", "-o", "b.onnx", *quick).status == 0
+    assert bertcli("export", "-m", "bert-mini-sentiment", "c.onnx", *quick).status == 0
+    assert bertcli("export", "bert-mini-sentiment", "-o", "d.onnx", *quick).status == 0
+    monkeypatch.setenv("BERTCLI_MODEL", "bert-mini-mlm")
+    assert bertcli("export", "bert-mini-sentiment", "e.onnx", *quick).status == 0
+    written = [Path(f"{name}.onnx").read_bytes() for name in "abcde"]
+    assert [content == written[0] for content in written] == [True] * 5
+    assert bertcli("export", "f.onnx", *quick).status == 0
+    assert Path("f.onnx").read_bytes() != written[0]
+    assert bertcli("export", "bert-mini-mlm", "folder", *quick).status == 0
+    assert (tmp_path / "folder" / "onnx" / "model.onnx").is_file()

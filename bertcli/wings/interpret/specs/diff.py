@@ -12,10 +12,11 @@ from bertcli.wings.interpret.registry import ViewSpec
 class DiffOptions(CutOptions):
     """Compare two models tensor by tensor and step by step; find where they first differ.
 
-    bertcli diff bert-base-uncased --versus my-fine-tune "The cat sat on the mat."
-    bertcli diff my-model --versus my-float16 "A cat." --tolerance 1e-2 --check all
-    bertcli diff my-model --versus my-copy --check all
-    bertcli diff my-model --versus arrays.npz
+    bertcli diff bert-base-uncased my-fine-tune "The cat sat on the mat."
+    bertcli diff my-model my-float16 "A cat." --tolerance 1e-2 --check all
+    bertcli diff my-model my-copy --check all
+    bertcli diff my-model arrays.npz
+    bertcli diff my-model --versus my-copy "A cat."
 
     With a text both models run on it, and the table has a row for each step:
 
