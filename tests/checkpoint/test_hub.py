@@ -47,6 +47,9 @@ MODEL = "someone/model"
 SCRIPT = """
 import json, os, sys, time
 time.sleep = lambda seconds: None
+if "SECONDS_FOR_ANSWER" in os.environ:  # the client's own variable, HF_HUB_ETAG_TIMEOUT, takes whole ones
+    from huggingface_hub import constants
+    constants.HF_HUB_ETAG_TIMEOUT = float(os.environ["SECONDS_FOR_ANSWER"])
 from bertcli.errors import BertcliError
 from bertcli.folder.hub import Source
 for line in sys.stdin:
@@ -441,7 +444,7 @@ def test_what_has_arrived_only_for_those_who_can_see_it(hub: Hub, tmp_path: Path
         fcntl.ioctl(stderr, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
         process = Process(tmp_path / name, hub.url, stderr)
         process.folder(weights=False)
-        hub.faults.delay = 1.2
+        hub.faults.delay = 0.1
         process.folder(**options)
         hub.faults.delay = 0
         process.close()
@@ -478,8 +481,8 @@ def test_the_hub_is_down(hub: Hub, start: Start) -> None:
     assert f"{hub.url} refused {MODEL} with status 403: check HF_TOKEN." in process.error()
     hub.faults.status = 200
     assert f"{MODEL} could not be fetched from {hub.url} (Expecting value" in process.error()
-    hub.faults.status, hub.faults.delay = None, 1.3
-    assert f"{hub.url} cannot be reached, and {MODEL} is not in the cache" in start(HF_HUB_ETAG_TIMEOUT="1").error()
+    hub.faults.status, hub.faults.delay = None, 0.3
+    assert f"{hub.url} cannot be reached, and {MODEL} is not in the cache" in start(SECONDS_FOR_ANSWER="0.1").error()
     hub.stop()
     assert f"{hub.url} cannot be reached, and {MODEL} is not in the cache" in process.error()
     assert (

@@ -204,3 +204,17 @@ def test_lock_on_a_file_system_without_locks(
     else:
         with pytest.raises(BertcliError, match="Another process is writing"):
             save(str(tmp_path / "v.json"), b"new")
+
+
+def test_a_signal_while_the_lock_is_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, signals = fcntl.flock, [KeyboardInterrupt]
+
+    def flock(file: int, how: int) -> None:
+        if signals:
+            raise signals.pop()
+        lock(file, how)
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(KeyboardInterrupt), ResumableOutput(str(tmp_path / "v.npy")):
+        pass
+    assert left(tmp_path) == []

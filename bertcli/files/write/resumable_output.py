@@ -99,7 +99,9 @@ class ResumableOutput:
         self._begun = self._written = time.monotonic()
         try:  # from the first, since a signal may end the run anywhere
             with writing(self.file):
-                self._lock = _locked(self._folder, self.file)
+                self._lock = _lock_in(self._folder)
+                if not _acquired(self._lock, self._folder, self.file):
+                    self._lock = None
                 if self._lock is not None:
                     with open(self._folder / HOLDER, "wb") as stream:
                         stream.write(str(os.getpid()).encode())
@@ -257,6 +259,9 @@ class ResumableOutput:
         lock = self._folder / "lock"
         held_open = False
         with suppress(OSError):
+            if self._lock is not None and not self._lock.is_locked:
+                # A signal came between the making of the lock's file and the locking; or another process holds it.
+                self._lock.acquire(timeout=0)
             if self._lock is not None and {*os.listdir(self._folder)} <= {"lock", HOLDER}:
                 (self._folder / HOLDER).unlink(missing_ok=True)
                 try:
@@ -264,7 +269,7 @@ class ResumableOutput:
                 except PermissionError:
                     held_open = True  # on Windows an open file stays
         if self._lock is not None:
-            self._lock.release()
+            self._lock.release(force=True)
         with suppress(OSError):
             if held_open:
                 lock.unlink()  # which fails if another process holds it by now
@@ -358,14 +363,20 @@ def _stamp(path: Path) -> list[int]:
     return [sum(status.st_size for status in stats), max((status.st_mtime_ns for status in stats), default=0)]
 
 
-def _locked(folder: Path, target: str) -> "BaseFileLock | None":
-    """Make a folder and lock it; the lock ends with the process, however that ends.
+def _lock_in(folder: Path) -> "BaseFileLock":
+    """Return the lock of a folder, which nobody holds by that."""
+    from filelock import FileLock
 
-    None on a file system without locks. Errors: BertcliError naming the process that holds it, OSError.
+    return FileLock(folder / "lock", timeout=LOCK_TIMEOUT, poll_interval=LOCK_TIMEOUT / 4, thread_local=False)
+
+
+def _acquired(lock: "BaseFileLock", folder: Path, target: str) -> bool:
+    """Make the lock's folder and lock it; the lock ends with the process, however that ends.
+
+    False on a file system without locks. Errors: BertcliError naming the process that holds it, OSError.
     """
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
-    lock = FileLock(folder / "lock", timeout=LOCK_TIMEOUT, poll_interval=LOCK_TIMEOUT / 4, thread_local=False)
     while True:
         folder.mkdir(exist_ok=True)
         try:
@@ -382,8 +393,8 @@ def _locked(folder: Path, target: str) -> "BaseFileLock | None":
         except OSError as error:
             if error.errno not in WITHOUT_LOCKS:
                 raise
-            return None
-        return lock
+            return False
+        return True
 
 
 def _content(path: Path) -> str:
