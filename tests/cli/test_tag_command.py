@@ -72,6 +72,7 @@ def test_tag_marks_the_text_where_there_is_color(environment: dict[str, str], ta
     out = bertcli(
         "tag", "-m", tagger, TEXTS[0], terminal="TERM" in environment, environment=environment
     ).out  # fmt: skip
+    assert record["entities"]
     for entity in record["entities"]:
         words = TEXTS[0][entity["start"] : entity["end"]]
         assert re.search(

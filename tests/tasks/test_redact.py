@@ -100,6 +100,7 @@ def test_redact_keeps_texts_and_words_where_that_is_asked_for(tagger: Path) -> N
     arguments: list[str | Path] = ["tag", "-m", tagger, "--redact", "--format", "jsonl", *TEXTS]
     records, kept = bertcli(*arguments).records, bertcli(*arguments, "--keep-text").records
     plain = bertcli("tag", "-m", tagger, "--format", "jsonl", *TEXTS).records
+    assert any(whole["hidden"] for whole in kept)
     for text, record, whole, without in zip(TEXTS, records, kept, plain, strict=True):
         assert list(whole) == ["index", "text", "truncated", "entities", "redacted", "hidden"]
         assert (whole["text"], whole["entities"]) == (text, without["entities"])
