@@ -1,5 +1,6 @@
 """What the commands do, from Python: search, tokenize, neighbors, export; and how objects show themselves."""
 
+import inspect
 import json
 import re
 import subprocess
@@ -9,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from conftest import Made
 from helpers.terminal import bertcli
 from reference import task_cases as cases
 from reference.encode_cases import sparse
 
 import bertcli as library
+from bertcli.cli.app import application
 from bertcli.tasks.options import declared, types_of
 from bertcli.tasks.registry import specs
 from bertcli.wings.evaluate.options import Evaluate
@@ -190,3 +193,28 @@ def test_library_warns_by_its_logger_alone() -> None:
     assert ran.stdout == ""
     (line,) = ran.stderr.splitlines()
     assert line.startswith("1 of 1 text had more than 256 tokens and lost 46 (see max_length and truncation")
+
+
+# Where the command line says it otherwise: a flag or "none given" for what Python has a value for.
+SAID_OTHERWISE = {
+    ("classify", "choices"), ("encode", "layer"), ("keywords", "ngrams"), ("keywords", "stop_words"),
+    ("params", "collapse"), ("tag", "ignore"),
+}  # fmt: skip
+
+
+def test_an_option_that_is_not_given_is_the_same_in_python_as_in_the_command() -> None:
+    group: Any = typer.main.get_command(application())
+    compared = 0
+    differ = set()
+    for command, of_command in group.commands.items():
+        defaults = {option.name: option.default for option in of_command.params}
+        for place in (library.Model, library):
+            call = getattr(place, command.replace("-", "_"), None)
+            parameters = inspect.signature(call).parameters.values() if callable(call) else ()
+            for parameter in parameters:
+                if parameter.name in defaults and parameter.default is not parameter.empty:
+                    compared += 1
+                    if parameter.default != defaults[parameter.name]:
+                        differ.add((command, parameter.name))
+    assert differ == SAID_OTHERWISE
+    assert compared > 90
