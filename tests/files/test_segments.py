@@ -42,25 +42,6 @@ def left(folder: Path) -> list[Path]:
 
 
 @pytest.mark.usefixtures("eager")
-def test_segments_go_on_where_the_last_one_ends(tmp_path: Path) -> None:
-    file = tmp_path / "v.json"
-    interrupt(file)
-    assert sorted(path.name for path in (tmp_path / ".v.json.parts").iterdir()) == [
-        "000000.npz", "000001.npz", "fingerprint.json", "lock", "process"
-    ]  # fmt: skip
-    with unfinished(file) as resumed:
-        assert resumed.state == {"texts": 2}
-        assert (resumed.row_count("lines"), resumed.row_count("rows"), resumed.row_count("none")) == (6, 3, 0)
-        resumed.add({"lines": b"milk", "rows": np.full((1, 2), 3)}, {"texts": 3})
-        assert resumed.state == {"texts": 3}
-        assert np.concatenate([*resumed.rows("rows")]).tolist() == [[1, 1], [2, 2], [2, 2], [3, 3]]
-        with resumed.result() as stream:
-            stream.writelines(resumed.byte_blocks("lines"))
-    assert file.read_bytes() == b"teateamilk"
-    assert left(tmp_path) == [file]
-
-
-@pytest.mark.usefixtures("eager")
 def test_segments_without_a_fingerprint_are_removed(tmp_path: Path) -> None:
     file = tmp_path / "v.json"
     interrupt(file)
@@ -71,27 +52,6 @@ def test_segments_without_a_fingerprint_are_removed(tmp_path: Path) -> None:
         with resumed.result() as stream:
             stream.write(b"new")
     assert left(tmp_path) == [file]
-
-
-@pytest.mark.usefixtures("eager")
-def test_segments_without_resume_leave_nothing_of_another_run(tmp_path: Path) -> None:
-    file = tmp_path / "v.json"
-    interrupt(file)
-    other = ResumableOutput(str(file), lambda: {"input": "milk"}, False)
-    with pytest.raises(KeyboardInterrupt), other:
-        raise KeyboardInterrupt
-    assert left(tmp_path) == []
-
-
-@pytest.mark.usefixtures("eager")
-def test_segments_without_resume_go_on_where_the_same_run_ended(tmp_path: Path) -> None:
-    file = tmp_path / "v.json"
-    interrupt(file)
-    with unfinished(file, resume=False) as repeated:
-        assert repeated.state == {"texts": 2}
-        with repeated.result() as stream:
-            stream.writelines(repeated.byte_blocks("lines"))
-    assert file.read_bytes() == b"teatea"
 
 
 def test_segments_are_as_large_as_stated_even_of_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
