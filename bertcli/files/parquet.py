@@ -1,7 +1,6 @@
 """Read and write tables with pyarrow (the extra `bertcli[parquet]`, imported when needed): texts and vectors.
 
-The
-types of columns come from the task's record, not from their values, so the files of all runs have equal schemas.
+The types of columns come from the task's record, not from their values, so the files of all runs have equal schemas.
 """
 
 import json

@@ -1,6 +1,6 @@
 """`RoleTokens`: which tokens of a query or a document have a vector in late interaction, and what fills a query up.
 
-late_interaction.py has the settings; tasks/parts/late.py runs the network on what is here.
+late_interaction.py has the settings; tasks/parts/token_vectors.py runs the network on what is here.
 """
 
 import logging

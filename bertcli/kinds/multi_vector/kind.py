@@ -1,6 +1,6 @@
 """`MultiVectorEncoder`: a vector for every token of a query and of a document, for late interaction.
 
-tasks/parts/late.py computes the vectors, max_sim.py their match.
+tasks/parts/token_vectors.py computes the vectors, max_sim.py their match.
 """
 
 import logging

@@ -28,7 +28,7 @@ from bertcli.weights.loading import UNUSED
 if TYPE_CHECKING:
     from bertcli.kinds.late_interaction import RoleSettings
     from bertcli.network.after_pooling import Dense
-    from bertcli.tasks.parts.late import TokenVectors
+    from bertcli.tasks.parts.token_vectors import TokenVectors
 
 logger = logging.getLogger("bertcli")
 SETTINGS = ("pooling", "layer", "normalize", "truncate_dim")  # in which vectors that are compared must agree
@@ -130,7 +130,7 @@ class EncodeTask(PreparedTask[Block]):
         """The computation of a late-interaction model's token vectors; None for other models."""
         if self.steps.role is None:
             return None
-        from bertcli.tasks.parts.late import TokenVectors
+        from bertcli.tasks.parts.token_vectors import TokenVectors
 
         return TokenVectors(self.model, self.steps.role, self.steps.finish)
 

@@ -7,7 +7,6 @@ guesses           mask each token of a text in turn, and compute its log-probabi
                   other pieces are masked, too**
 joint             fill all masks of a text together, by beam search (fill-mask --joint)
 label_schemes     schemes of labels, such as BIO: which labels have a prefix, and which entities they make
-late              late interaction (ColBERT)
 legal_path        tag --decode legal: of all sequences of labels that the scheme allows, the likeliest; **which label
                   may follow which**
 label_logits      compute the logits of labels; **whether a head or the kind scores them**
@@ -25,5 +24,6 @@ sparse_queries    encode --sparse of queries with a Router's table of weights (i
 sparse_vectors    the base class of tasks that give sparse vectors: the vocabulary entries whose weight is not 0
 sparse_weights    encode --sparse: a weight for every entry of the vocabulary, as the model's kind computes them
 targets           find the ids of the words that `fill-mask --targets` scores
+token_vectors     the vectors of tokens in late interaction (ColBERT)
 words_at_mask     compute the probabilities of words at a mask, of one piece or of several
 """

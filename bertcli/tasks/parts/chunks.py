@@ -29,7 +29,7 @@ def chunks(
         lost = max(tokens.lost for tokens in of_chunks)
         if not lost:
             return [(Chunk(i, *span), tokens) for i, (span, tokens) in enumerate(zip(ranges, of_chunks, strict=True))]
-        limit -= lost  # a part by itself, prompt and all, may have more tokens than its share of the whole
+        limit -= lost  # a chunk by itself, prompt and all, may have more tokens than its share of the whole
     raise BertcliError(
         f"Chunks of {size} tokens have no room for more than special tokens, prompt and an overlap of {overlap}: "
         "choose a larger size (--chunk)."
@@ -57,7 +57,7 @@ def chunk_ranges(text: str, tokens: Tokens, limit: int, overlap: int) -> Iterato
         candidates = range(min(first + limit, count), max(first, beyond), -1)
         return max(candidates, key=lambda token: cuts[token].quality, default=count)
 
-    first = last = position = 0  # the first token of a part, and where the part before it ended
+    first = last = position = 0  # the first token of a chunk, and where the chunk before it ended
     while True:
         end = end_of(first, last)
         if cuts[end].position > position or not last:  # else these tokens are more of a character that is in already

@@ -37,7 +37,10 @@ def for_role(model: LoadedModel, role: Role, options: P) -> P:
 
 
 def for_queries(model: LoadedModel, options: P) -> P:
-    """The options for the queries of documents that are planned, too: notes about prompts are said with these alone."""
+    """The options for queries, beside those that `for_role` makes for documents.
+
+    The default prompt is written out, so that the note about a model without prompts is said of documents alone.
+    """
     asked = for_role(model, "query", options)
     named = asked.prompt is not None or asked.prompt_name is not None
     return asked if named else replace(asked, prompt=model.kind.prompt)

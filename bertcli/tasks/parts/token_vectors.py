@@ -1,4 +1,4 @@
-"""Late interaction (ColBERT): a vector for every token of a query and of a document.
+"""`TokenVectors`: the vectors of a text's tokens in late interaction (ColBERT).
 
 kinds/scored_tokens.py says which tokens count, kinds/max_sim.py how well they match.
 """
