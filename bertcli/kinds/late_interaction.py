@@ -1,6 +1,7 @@
 """`LateInteraction`: the settings of queries and of documents, each of which gets a vector for each token.
 
-The kinds that give such vectors make it; scored_tokens.py and tasks/parts/token_vectors.py apply it, max_sim.py compares.
+The kinds that give such vectors make it; scored_tokens.py and tasks/parts/token_vectors.py apply it, max_sim.py
+compares.
 """
 
 from typing import NamedTuple

@@ -10,7 +10,7 @@ from bertcli.files.texts import Item
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.fill_mask import SPEC, FillMaskOptions
 from bertcli.tasks.parts.masked import MaskedSentence
-from bertcli.tasks.parts.words_at_mask import Candidate, Target, best_candidates
+from bertcli.tasks.parts.words_at_mask import Target, WordAtMask, best_words
 from bertcli.tasks.running.batches import check_needs
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tokens import Spelling
@@ -98,33 +98,33 @@ class _FillMask(RecordTask):
                 joint_fillings(self.model, sentence, self.targets, self.top_k, batch_tokens) for sentence in sentences
             ]
         else:
-            ranked = best_candidates(self.model, sentences, self.targets, self.top_k, batch_tokens)
+            ranked = best_words(self.model, sentences, self.targets, self.top_k, batch_tokens)
         return map(self._record, items, sentences, ranked)
 
-    def _record(self, item: Item, sentence: MaskedSentence, ranked: list[list[Candidate]]) -> Record:
-        """`ranked` holds every mask's candidates, filled in one by one or (joint) those of the same rank together."""
-        words = [[self._spelling(candidate) for candidate in candidates] for candidates in ranked]
+    def _record(self, item: Item, sentence: MaskedSentence, ranked: list[list[WordAtMask]]) -> Record:
+        """`ranked` holds every mask's words, filled in one by one or (joint) those of the same rank together."""
+        spelled = [[self._spelling(word) for word in words] for words in ranked]
         spans = mask_spans(item, sentence.positions, self.model.tokenizer.mask_token)
         masks = []
-        for mask, (position, candidates) in enumerate(zip(sentence.positions, ranked, strict=True)):
+        for mask, (position, words) in enumerate(zip(sentence.positions, ranked, strict=True)):
             predictions = []
-            for rank, candidate in enumerate(candidates):
-                together = range(len(words)) if self.joint else (mask,)
-                sequence = put_in(item, [(spans[i], words[i][rank]) for i in together], spans[mask].side)
-                predictions.append({**self._prediction(candidate, words[mask][rank].alone), "sequence": sequence})
+            for rank, word in enumerate(words):
+                together = range(len(spelled)) if self.joint else (mask,)
+                sequence = put_in(item, [(spans[i], spelled[i][rank]) for i in together], spans[mask].side)
+                predictions.append({**self._prediction(word, spelled[mask][rank].alone), "sequence": sequence})
             masks.append({"position": position, "predictions": predictions})
         return {"index": item.index, "text": item.text.text, "truncated": item.tokens.truncated, "masks": masks}
 
-    def _spelling(self, candidate: Candidate) -> Spelling:
+    def _spelling(self, word: WordAtMask) -> Spelling:
         tokenizer = self.model.tokenizer
-        return self.targets[candidate.ids] if self.targets else tokenizer.spelling([tokenizer.piece(candidate.ids[0])])
+        return self.targets[word.ids] if self.targets else tokenizer.spelling([tokenizer.piece(word.ids[0])])
 
-    def _prediction(self, candidate: Candidate, word: str) -> Record:
-        record: Record = {"score": math.exp(candidate.log_probability)}
-        if len(candidate.ids) == 1:
-            return {**record, "token": candidate.ids[0], "token_str": word}
-        pieces = [self.model.tokenizer.piece(id) for id in candidate.ids]
-        return {**record, "token": list(candidate.ids), "token_str": word, "pieces": pieces}
+    def _prediction(self, word: WordAtMask, spelled: str) -> Record:
+        record: Record = {"score": math.exp(word.log_probability)}
+        if len(word.ids) == 1:
+            return {**record, "token": word.ids[0], "token_str": spelled}
+        pieces = [self.model.tokenizer.piece(id) for id in word.ids]
+        return {**record, "token": list(word.ids), "token_str": spelled, "pieces": pieces}
 
 
 class MaskSpan(NamedTuple):

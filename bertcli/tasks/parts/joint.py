@@ -8,7 +8,7 @@ import numpy as np
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
 from bertcli.tasks.parts.masked import MaskedSentence
-from bertcli.tasks.parts.words_at_mask import Candidate, Target, best_candidates
+from bertcli.tasks.parts.words_at_mask import Target, WordAtMask, best_words
 
 BEAM = 20  # fillings kept after each mask; at least four times as many as are wanted
 
@@ -24,7 +24,7 @@ class Filling(NamedTuple):
         """Make the sentence to predict next, with the mask at `position`."""
         return self.sentence._replace(positions=(position + len(self.sentence.ids) - len(before.ids),))
 
-    def grown(self, position: int, word: Candidate) -> "Filling":
+    def grown(self, position: int, word: WordAtMask) -> "Filling":
         sentence = self.sentence.replaced(position, word.ids)
         return Filling(sentence, (*self.words, word.ids), self.log_probability + word.log_probability)
 
@@ -40,8 +40,8 @@ def joint_fillings(
     targets: Collection[Target] | None,
     count: int,
     batch_tokens: int | None,
-) -> list[list[Candidate]]:
-    """The best `count` fillings of all masks together, as candidates for each mask with the filling's log-probability.
+) -> list[list[WordAtMask]]:
+    """The best `count` fillings of all masks together, as words for each mask with the filling's log-probability.
 
     Masks are filled from left to right: log p = Σ_m log p(word_m | text, word_1 … word_m-1). This is a beam search: an
     unlikely beginning of a good filling may be missed.
@@ -50,12 +50,12 @@ def joint_fillings(
     width = beam_width(count)
     for position in sentence.positions:
         partly_filled = [filling.at(position, sentence) for filling in beam]
-        ranked = [candidates for (candidates,) in best_candidates(model, partly_filled, targets, width, batch_tokens)]
-        grown = [(i, candidate) for i, candidates in enumerate(ranked) for candidate in candidates]
-        scores = np.array([beam[i].log_probability + candidate.log_probability for i, candidate in grown])
+        ranked = [words for (words,) in best_words(model, partly_filled, targets, width, batch_tokens)]
+        grown = [(i, word) for i, words in enumerate(ranked) for word in words]
+        scores = np.array([beam[i].log_probability + word.log_probability for i, word in grown])
         best = [grown[number] for number in best_first(scores, width)]  # only these are turned into sentences
-        beam = [beam[i].grown(partly_filled[i].positions[0], candidate) for i, candidate in best]
+        beam = [beam[i].grown(partly_filled[i].positions[0], word) for i, word in best]
     return [
-        [Candidate(filling.words[mask], filling.log_probability) for filling in beam[:count]]
+        [WordAtMask(filling.words[mask], filling.log_probability) for filling in beam[:count]]
         for mask in range(len(sentence.positions))
     ]

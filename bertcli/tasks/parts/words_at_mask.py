@@ -12,21 +12,21 @@ from bertcli.tasks.parts.masked import MaskedSentence, log_probabilities
 Target = tuple[int, ...]  # ids of a word's pieces
 
 
-class Candidate(NamedTuple):
+class WordAtMask(NamedTuple):
     """A word that may fill a mask."""
 
     ids: Target
     log_probability: float
 
 
-def best_candidates(
+def best_words(
     model: LoadedModel,
     sentences: Sequence[MaskedSentence],
     targets: Collection[Target] | None,
     count: int,
     batch_tokens: int | None,
-) -> list[list[list[Candidate]]]:
-    """Find the best `count` candidates for every position of every sentence, in the vocabulary or in `targets`.
+) -> list[list[list[WordAtMask]]]:
+    """Find the best `count` words for every position of every sentence, in the vocabulary or in `targets`.
 
     For a target of several pieces, the mask is replaced by as many masks, which are filled from left to right:
     log p = Σ_j log p(piece_j | text, piece_1 … piece_j-1).
@@ -34,17 +34,17 @@ def best_candidates(
     pieces = [target[0] for target in targets or () if len(target) == 1]
     pieces_asked = count if targets is None else [pieces] * len(sentences)
     of_sentences = log_probabilities(model, sentences, pieces_asked, batch_tokens)
-    ranked = [[[Candidate((id,), p) for id, p in by_id.items()] for by_id in masks] for masks in of_sentences]
+    ranked = [[[WordAtMask((id,), p) for id, p in by_id.items()] for by_id in masks] for masks in of_sentences]
     longer = [target for target in targets or () if len(target) > 1]
     if longer:
         chained = iter(_chained(model, sentences, longer, batch_tokens))
-        ranked = [[[*candidates, *next(chained)] for candidates in masks] for masks in ranked]
+        ranked = [[[*words, *next(chained)] for words in masks] for masks in ranked]
 
-    def best(candidates: list[Candidate]) -> list[Candidate]:
-        scores = np.array([candidate.log_probability for candidate in candidates])
-        return [candidates[i] for i in best_first(scores, count)]
+    def best(words: list[WordAtMask]) -> list[WordAtMask]:
+        scores = np.array([word.log_probability for word in words])
+        return [words[i] for i in best_first(scores, count)]
 
-    return [[best(candidates) for candidates in masks] for masks in ranked]
+    return [[best(words) for words in masks] for masks in ranked]
 
 
 class _Step(NamedTuple):
@@ -65,7 +65,7 @@ class _Step(NamedTuple):
 
 def _chained(
     model: LoadedModel, sentences: Sequence[MaskedSentence], targets: list[Target], batch_tokens: int | None
-) -> Iterator[list[Candidate]]:
+) -> Iterator[list[WordAtMask]]:
     """Score targets of several pieces for each position of each sentence, in order."""
     masks = []
     for number, sentence in enumerate(sentences):
@@ -80,11 +80,11 @@ def _chained(
     answers = log_probabilities(model, expanded, list(ids_of_steps.values()), batch_tokens)
     log_probs = {step: answer for step, (answer,) in zip(ids_of_steps, answers, strict=True)}
     for number, position in masks:
-        candidates = []
+        words = []
         for target in targets:
             log_prob = sum(log_probs[step][id] for step, id in _steps(number, position, target))
-            candidates.append(Candidate(target, log_prob))
-        yield candidates
+            words.append(WordAtMask(target, log_prob))
+        yield words
 
 
 def _steps(sentence: int, position: int, target: Target) -> Iterator[tuple[_Step, int]]:
