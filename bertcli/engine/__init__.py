@@ -25,7 +25,8 @@ at the rate that large products alone reach. What is done about the rest, and wh
   views of the mapped file.
 * Few tokens: OpenBLAS copies a weight before it multiplies, which takes as long as the multiplying at 16 tokens. With
   its AVX-512 kernel, pieces of up to a million multiplications are read in place (`kernels`): 16 tokens take 41 ms
-  of CPU time, 66 with the AVX2 kernel, which has no such way. On Intel this ends at 32 tokens (`product_rules`).
+  of CPU time, 66 with the AVX2 kernel, which has no such way. On Intel this ends at 32 tokens (`product_rules`). With
+  the AVX2 kernel up to 6 tokens are multiplied one by one.
 * Micro-batches, one a core, keep activations in the cache: a run over texts has them of at most 1,536 tokens
   (`BATCH_TOKENS` in tasks/running/batches.py), one batch of `Model.forward` is cut into parts of at most 800
   (`MOST_TOKENS` in packing.py). A single text's products are shared by their outputs, so that activations are computed

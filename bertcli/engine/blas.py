@@ -20,6 +20,9 @@ KERNEL_VARIABLE = "OPENBLAS_CORETYPE"
 WAIT_VARIABLE = "OPENBLAS_THREAD_TIMEOUT"
 WAIT = "20"  # a million of the processor's cycles, 0.3 to 0.5 ms: longer than from one product to the next
 AVX512_KERNEL = "SKYLAKEX"
+# As the library names those in use.
+AVX512_KERNELS = ("SkylakeX", "Cooperlake", "SapphireRapids")
+AVX2_KERNEL = "Haswell"
 AVX512 = frozenset({"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"})  # all that the kernel needs
 
 
@@ -146,7 +149,7 @@ def kernel() -> str | None:
 
 def avx512() -> bool:
     """True if OpenBLAS multiplies with an AVX-512 kernel."""
-    return kernel() in ("SkylakeX", "Cooperlake", "SapphireRapids")
+    return kernel() in AVX512_KERNELS
 
 
 def threads() -> int | None:

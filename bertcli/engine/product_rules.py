@@ -1,4 +1,4 @@
-"""How products of stored weights are divided on each processor: in strips up to how many tokens, and by whom.
+"""How products of stored weights are divided on each processor: token by token, in strips or whole, and by whom.
 
 The rule is chosen by the processor's vendor and OpenBLAS's kernel; nothing is run for it. `kernels.product` computes by
 it. `bertcli doctor` prints it, with the times that either way takes on the machine at hand; `python tests/bench --only
@@ -24,11 +24,13 @@ class ProductRule(NamedTuple):
     library_tokens   tokens of `Model.forward`'s batch from which on OpenBLAS divides each product among its own
                      threads; below, and with None everywhere, bertcli gives each core some outputs or texts
     measured_on      the machine; empty if none
+    single_tokens    tokens up to which each is multiplied by itself (kernels.multiply_each)
     """
 
     strip_tokens: int | None
     library_tokens: int | None
     measured_on: str
+    single_tokens: int = 0
 
     def in_strips(self, tokens: int) -> bool:
         """True if a weight is multiplied in strips with so many tokens."""
@@ -39,6 +41,8 @@ class ProductRule(NamedTuple):
         strips = {None: "strips of a weight as long as they fit", 0: "whole weights"}.get(
             self.strip_tokens, f"strips of a weight up to {self.strip_tokens} tokens"
         )
+        if self.single_tokens:
+            strips = f"token by token up to {self.single_tokens} tokens, {strips}"
         by = "bertcli divides them"
         if self.library_tokens is not None:
             by += f", from {self.library_tokens:,} tokens in a forward call OpenBLAS"
@@ -53,18 +57,22 @@ RULES = {
 }
 # What was slow on no machine.
 UNKNOWN = ProductRule(32, None, "")
-WITHOUT_STRIPS = ProductRule(0, None, "AMD EPYC (Zen 4), Haswell, 2 cores")
+# OpenBLAS's AVX2 kernel, on every processor.
+AVX2 = ProductRule(0, None, "AMD EPYC (Zen 3), Haswell, 2 cores", single_tokens=6)
+OTHER_KERNEL = ProductRule(0, None, "")
 
 
-def choose_rule(vendor: str, avx512_kernel: bool) -> ProductRule:
-    """The rule for a processor, by its vendor's name in /proc/cpuinfo."""
-    return RULES.get(vendor, UNKNOWN) if avx512_kernel else WITHOUT_STRIPS
+def choose_rule(vendor: str, kernel: str | None) -> ProductRule:
+    """The rule for a processor, by its vendor's name in /proc/cpuinfo, and OpenBLAS's kernel."""
+    if kernel in blas.AVX512_KERNELS:
+        return RULES.get(vendor, UNKNOWN)
+    return AVX2 if kernel == blas.AVX2_KERNEL else OTHER_KERNEL
 
 
 @cache
 def product_rule() -> ProductRule:
     """The rule for this processor, and for the kernel that OpenBLAS uses."""
-    return choose_rule(_vendor(), blas.avx512())
+    return choose_rule(_vendor(), blas.kernel())
 
 
 def _vendor() -> str:

@@ -17,16 +17,18 @@ from bertcli.engine.kernels import empty_tokens, multiply, product
 from bertcli.engine.product_rules import product_rule
 from bertcli.tracing.dispatch import Array
 
-# Vendor, kernel, the tokens up to which strips are used (None: as long as they fit), from which OpenBLAS divides.
+# Vendor, kernel, the tokens up to which strips are used (None: as long as they fit), from which OpenBLAS divides, up to
+# which each is multiplied by itself.
 TABLE = (
-    ("AuthenticAMD", "SkylakeX", None, None),
-    ("AuthenticAMD", "Haswell", 0, None),
-    ("GenuineIntel", "SkylakeX", 32, 1024),
-    ("GenuineIntel", "SapphireRapids", 32, 1024),
-    ("GenuineIntel", "Haswell", 0, None),
-    ("SomebodyElse", "SkylakeX", 32, None),
-    ("", "SkylakeX", 32, None),
-    ("", None, 0, None),
+    ("AuthenticAMD", "SkylakeX", None, None, 0),
+    ("AuthenticAMD", "Haswell", 0, None, 6),
+    ("GenuineIntel", "SkylakeX", 32, 1024, 0),
+    ("GenuineIntel", "SapphireRapids", 32, 1024, 0),
+    ("GenuineIntel", "Haswell", 0, None, 6),
+    ("GenuineIntel", "Nehalem", 0, None, 0),
+    ("SomebodyElse", "SkylakeX", 32, None, 0),
+    ("", "SkylakeX", 32, None, 0),
+    ("", None, 0, None, 0),
 )
 VENDORS = ("AuthenticAMD", "GenuineIntel", "SomebodyElse")
 
@@ -65,13 +67,19 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ways
 
 
-@pytest.mark.parametrize(("vendor", "kernel", "strips", "library"), TABLE)
+@pytest.mark.parametrize(("vendor", "kernel", "strips", "library", "single"), TABLE)
 def test_each_processor_has_the_rule_of_the_table(
-    vendor: str, kernel: str | None, strips: int | None, library: int | None, monkeypatch: pytest.MonkeyPatch
+    vendor: str,
+    kernel: str | None,
+    strips: int | None,
+    library: int | None,
+    single: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("PROCESSOR_IDENTIFIER", raising=False)
     force(monkeypatch, vendor, kernel)
     assert product_rule()[:2] == (strips, library)
+    assert product_rule().single_tokens == single
 
 
 def test_windows_names_the_vendor_in_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,6 +102,26 @@ def test_strips_end_where_the_rule_says(
         assert called.pop() == way
         exact = x.astype(np.float64) @ weight.T.astype(np.float64)
         np.testing.assert_allclose(found, exact, rtol=0, atol=2e-6 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("outputs", [96, 50, 7])
+def test_few_tokens_are_multiplied_one_by_one_where_the_rule_says(
+    outputs: int, called: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    force(monkeypatch, "AuthenticAMD", "Haswell")
+    generator = np.random.default_rng(0)
+    weight, bias = generator.standard_normal((outputs, 768), dtype=np.float32), np.arange(outputs, dtype=np.float32)
+    for tokens, ways in ((1, ["plain"]), (2, []), (6, []), (7, ["plain"])):
+        x = np.asfortranarray(generator.standard_normal((tokens, 768), dtype=np.float32))
+        found = product(x, weight, bias, None)
+        assert called == ways
+        called.clear()
+        exact = x.astype(np.float64) @ weight.T.astype(np.float64) + bias
+        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-6 * np.abs(exact).max())
+        np.testing.assert_allclose(
+            product(x, weight.T.copy().T, bias, None), exact, rtol=0, atol=1e-6 * np.abs(exact).max()
+        )
+        assert called.pop() == "plain"  # such a weight has no rows that lie together
 
 
 def test_strips_and_whole_weights_are_different_ways_to_multiply(monkeypatch: pytest.MonkeyPatch) -> None:
