@@ -151,8 +151,7 @@ def as_vectors(given: Given) -> Any:
     """The options of `encode`; refuse what the file cannot hold. Wrong usage is a typer.BadParameter."""
     options, output = given.options, given.output
     output.check_holds(options, given.texts)
-    # A table of sparse vectors has word pieces.
-    return replace(options, words=True) if options.sparse and output.shows_table else options
+    return options.output.with_words(options) if output.shows_table else options
 
 
 def as_questions(given: Given) -> "Texts":

@@ -32,9 +32,8 @@ class VectorOutput(OutputOptions):
 
     def check_holds(self, options: "EncodeOptions", texts: InputOptions) -> None:
         """Refuse what the file cannot hold. Wrong usage is a typer.BadParameter."""
-        from bertcli.tasks.encode import arrays
-
-        if self.dtype != "float32" and options.sparse:
+        given = options.output
+        if self.dtype != "float32" and not given.has_type:
             raise wrong("--dtype", "this does not apply to sparse vectors: leave it out, or leave out --sparse.")
         if texts.id_column is not None and self.ending in SINGLE and not options.keep_going:
             why = f"a {self.ending} file cannot hold ids; .npz, .json, .jsonl and .parquet can (--output)."
@@ -42,21 +41,19 @@ class VectorOutput(OutputOptions):
         if texts.keep is not None and self.ending in ARRAYS:
             why = f"a {self.ending} file has no columns; .csv, .tsv, .jsonl and .parquet have (--output)."
             raise wrong("--keep", why)
-        if options.chunk is not None and (options.pooling == "none" or self.ending in SINGLE):
+        if options.chunk is not None and (not given.one_each or self.ending in SINGLE):
             why = (
                 "a part of a text has one vector (no --pooling none), and a .npy file cannot say which part it is of; "
                 ".npz, .safetensors, .parquet and .jsonl can (--output)."
             )
             raise wrong("--chunk", why)
-        holding = arrays(options)
-        if self.dtype != "float32" and self.ending not in holding:
-            raise wrong("--dtype", f"only a file of arrays has a type: write {', '.join(holding)} (--output).")
+        if self.dtype != "float32" and self.ending not in given.arrays:
+            raise wrong("--dtype", f"only a file of arrays has a type: write {', '.join(given.arrays)} (--output).")
 
 
 def vector_form(request: Request, task: "PreparedTask[Any]", output: VectorOutput) -> "VectorForm":
     """The form in which a file of arrays stores the vectors of a task."""
     from bertcli.files.read.vector_reader import MODEL, SETTINGS
-    from bertcli.files.write.vector_writer import VectorForm
     from bertcli.weights.digest import fingerprint
 
     options: Any = request.options
@@ -66,11 +63,10 @@ def vector_form(request: Request, task: "PreparedTask[Any]", output: VectorOutpu
         MODEL: fingerprint(task.model.name, task.model.files_read),
         SETTINGS: json.dumps({**task.settings, "dtype": output.dtype, "chunk": options.chunk}),
     }
-    return VectorForm(
+    form: type[VectorForm] = options.output.form
+    return form(
         task.width,
         output.dtype,
-        ragged=options.pooling == "none",
-        sparse=options.sparse,
         chunked=options.chunk is not None,
         own_ids=request.texts.with_ids,
         kept=request.texts.kept,

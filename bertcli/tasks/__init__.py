@@ -3,6 +3,7 @@
 answer         the answer to a question in a text
 classify       labels of a classifier, zero-shot, multiple choice, next sentence
 encode         texts to vectors, dense or sparse
+encode_output  what `encode` makes of a text: a vector, one a token, a sparse one; **which files can hold it**
 examples       examples of commands that suit a model, with texts in its language and format
 fill_mask      the words that fit a mask
 limits         what a request may cost: the bounds of a door, and the sizes that are compared with them; **what is

@@ -1,17 +1,15 @@
-"""The task encode: its options, record and table, of dense and of sparse vectors. Its work is in compute/encode.py."""
+"""The task encode: its options. What it makes of a text is in encode_output.py, its work in compute/encode.py."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from bertcli.errors import BertcliError
-from bertcli.files.formats import ARRAYS, SEVERAL, VECTOR_TABLES
 from bertcli.files.texts import Pairs
-from bertcli.report.tables import OWN_ID, Record, Row, Table
-from bertcli.report.terminal import Column
-from bertcli.tasks.examples import CAT, QUESTION, Example, Subject
+from bertcli.tasks.encode_output import EVERY_OUTPUT, PER_TEXT, PER_TOKEN, SPARSE, EncodeOutput
+from bertcli.tasks.examples import Example, Subject
 from bertcli.tasks.options import PromptedOptions, numbers, option
-from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE, TEXTS_WITH_IDS, Fields, Needs, TaskSpec, Use
+from bertcli.tasks.registry import TEXTS_WITH_IDS, TaskSpec, Use
 
 Pooling = Literal["auto", "mean", "cls", "max", "lasttoken", "pooler", "none"]
 # How a text becomes one dense vector, which a sparse one is not.
@@ -97,6 +95,13 @@ class EncodeOptions(PromptedOptions):
                 f"Sparse vectors (--sparse) are made as the model specifies: leave out {names}, or --sparse."
             )
 
+    @property
+    def output(self) -> EncodeOutput:
+        """What these options make of a text."""
+        if self.sparse:
+            return SPARSE
+        return PER_TOKEN if self.pooling == "none" else PER_TEXT
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DenseOptions(EncodeOptions):
@@ -118,128 +123,19 @@ class EncodeSparseOptions(EncodeOptions):
     sparse: bool = field(default=True, init=False)
 
 
-def text_fields(options: PromptedOptions) -> Fields:
-    """The fields of a record that describe its text, or the part of it."""
-    record: dict[str, Any] = {"index": int, "id?": (str, int)}
-    if options.chunk is not None:
-        record |= {"chunk": int, "start": int, "end": int}
-    return {**record, "text": str, "tokens": int, "truncated": bool}
-
-
-def record(options: EncodeOptions) -> Fields:
-    """One vector; with pooling "none" one for each of the tokens, which are then given by name.
-
-    A sparse vector has the ids of the vocabulary, ascending, and their weights.
-    """
-    if options.sparse:
-        words: Fields = {"words": [str]} if options.words else {}
-        return text_fields(options) | {"indices": [int], "values": [float], **words}
-    if options.pooling == "none":
-        return text_fields(options) | {"tokens": [str], "embeddings": [[float]]}
-    return text_fields(options) | {"embedding": [float]}
-
-
-def filed(options: PromptedOptions, *names: str) -> Table:
-    """The table of a .csv file: a row for each record, or for each token; vectors are JSON in a cell."""
-    columns = [Column("index", int), OWN_ID]
-    if options.chunk is not None:
-        columns += [Column(name, int) for name in ("chunk", "start", "end")]
-    columns += [Column("text"), *map(Column, names)]
-    return Table(tuple(columns), "")
-
-
-def filed_tokens(record: Record) -> Iterator[Row]:
-    """Yield a row of a .csv file for each token."""
-    for token, vector in zip(record["tokens"], record["embeddings"], strict=True):
-        yield record["index"], record.get("id"), token, vector
-
-
-FILED_TOKENS = Table((Column("index", int), OWN_ID, Column("token"), Column("embedding")), filed_tokens)
-SHOWN = 4  # numbers of a vector that a table shows
-BEGINNING = Column(f"first {SHOWN} numbers", float)
-TEXT_COLUMNS = (
-    Column("index", int, varying=True),
-    OWN_ID,
-    Column("chunk", int, optional=True),
-    Column("text"),
-    Column("tokens", int),
-)
-COLUMNS = (*TEXT_COLUMNS, Column("size", int), BEGINNING)
-TOKEN_COLUMNS = (*TEXT_COLUMNS[:2], Column("token"), Column("size", int), BEGINNING)
-
-
-def text_cells(record: Record) -> Row:
-    """Make the cells of TEXT_COLUMNS."""
-    return tuple(record.get(column.name) for column in TEXT_COLUMNS)
-
-
-def rows(record: Record) -> Iterator[Row]:
-    """Yield one row, with the first numbers of the vector."""
-    vector = record["embedding"]
-    yield *text_cells(record), len(vector), _beginning(vector)
-
-
-def token_rows(record: Record) -> Iterator[Row]:
-    """Yield a row for each token."""
-    for token, vector in zip(record["tokens"], record["embeddings"], strict=True):
-        yield record["index"], record.get("id"), token, len(vector), _beginning(vector)
-
-
-def _beginning(vector: list[float]) -> str:
-    return " ".join(f"{number:7.4f}" for number in vector[:SHOWN])
-
-
-HEAVIEST = 5  # pieces that a table shows
-SPARSE_COLUMNS = (*TEXT_COLUMNS, Column("entries", int), Column(f"{HEAVIEST} heaviest"))
-
-
-def sparse_rows(record: Record) -> Iterator[Row]:
-    """Yield one row, with the pieces of the largest weights."""
-    heaviest = sorted(zip(record["values"], record["words"], strict=True), key=lambda entry: -entry[0])[:HEAVIEST]
-    words = "  ".join(f"{word} {weight:.3f}" for weight, word in heaviest)
-    yield *text_cells(record), len(record["indices"]), words
-
-
-def table(options: EncodeOptions) -> Table:
-    """Make the table: a row for each vector, with some of its numbers; a sparse one needs `words`."""
-    if options.sparse:
-        return Table(SPARSE_COLUMNS, sparse_rows, filed=filed(options, "indices", "values"))
-    if options.pooling == "none":
-        return Table(TOKEN_COLUMNS, token_rows, filed=FILED_TOKENS)
-    return Table(COLUMNS, rows, filed=filed(options, "embedding"))
-
-
-def arrays(options: EncodeOptions) -> tuple[str, ...]:
-    """The endings of files that hold the vectors: .npy only a single array, Parquet only a row for each text."""
-    if options.sparse:
-        return (".npz", *VECTOR_TABLES)
-    return SEVERAL if options.pooling == "none" else (*ARRAYS, *VECTOR_TABLES)
-
-
-def needs(options: EncodeOptions) -> Needs:
-    """Return the needs of the options: by itself a sparse vector comes from the masked-language-model head."""
-    return Needs("A sparse vector", "mlm", MASKED_SAMPLE) if options.sparse else Needs("encode", sample=SENTENCE_SAMPLE)
-
-
 def examples(subject: Subject) -> Iterator[Example]:
-    """Yield a vector for a text; one for each token, from a late-interaction model; sparse ones, also of a query."""
-    yield Example("encode", [CAT])
-    if "late" in subject.stated_uses:
-        yield Example("encode --pooling none", [CAT], {"pooling": "none"})
-    if "encode-sparse" in subject.stated_uses:
-        yield Example("encode --sparse", [CAT], {"sparse": True})
-    kind = subject.model.readable_kind
-    if subject.runs("encode", sparse=True, prompt_name="query") and kind.routes.table("query") is not None:
-        yield Example("encode --sparse --prompt-name query", [QUESTION], {"sparse": True, "prompt_name": "query"})
+    """Yield the examples of every output."""
+    for output in EVERY_OUTPUT:
+        yield from output.examples(subject)
 
 
 SPEC = TaskSpec(
     EncodeOptions,
     reads=TEXTS_WITH_IDS,
-    needs=needs,
-    record=record,
-    table=table,
-    arrays=arrays,
+    needs=lambda options: options.output.needs,
+    record=lambda options: options.output.record(options),
+    table=lambda options: options.output.table(options),
+    arrays=lambda options: options.output.arrays,
     uses=(
         Use("encode", ""),
         Use("tokens", options={"pooling": "none"}),

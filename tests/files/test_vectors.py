@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 
 from bertcli.files.texts import Chunk, Failure, Item, Text
 from bertcli.files.write.resumable_output import ResumableOutput
-from bertcli.files.write.vector_writer import VectorForm
+from bertcli.files.write.vector_writer import SparseForm, TokenForm, VectorForm
 
 WIDTH = 3
 NO_TOKENS: Any = None  # a file of vectors has none
@@ -107,7 +107,7 @@ def test_vectors_of_texts_come_back(counts: list[int], cut: int, ending: str, tm
 @given(counts=failing, cut=cuts, ending=st.sampled_from([".npz", ".safetensors"]))
 @few
 def test_vectors_of_tokens_come_back(counts: list[int], cut: int, ending: str, tmp_path: Path) -> None:
-    found = written(tmp_path / f"v{ending}", VectorForm(WIDTH, "int8", ragged=True), blocks(counts, cut, tokens))
+    found = written(tmp_path / f"v{ending}", TokenForm(WIDTH, "int8"), blocks(counts, cut, tokens))
     assert list(map(len, found.values())).count(len(found["embeddings"])) >= 2
     bounds = found["offsets"]
     assert [bounds[0], len(bounds)] == [0, len(counts) + 1]
@@ -121,7 +121,7 @@ def test_vectors_of_tokens_come_back(counts: list[int], cut: int, ending: str, t
 )
 @few
 def test_vectors_that_are_sparse_come_back(counts: list[int], cut: int, ending: str, tmp_path: Path) -> None:
-    form = VectorForm(30, sparse=True, chunked=max(counts) > 1, keep_going=True)
+    form = SparseForm(30, chunked=max(counts) > 1, keep_going=True)
     found = written(tmp_path / f"v{ending}", form, blocks(counts, cut, sparse))
     rows = [(i, number) for i, count in enumerate(counts) for number in range(max(1, count))]
     for row, (i, number) in enumerate(rows):

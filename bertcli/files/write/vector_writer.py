@@ -24,7 +24,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +84,7 @@ def stored_width(width: int, dtype: str) -> int:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VectorForm:
-    """The form of vectors in a file: width, one of WRITTEN_AS, one or several a text (see above), format.
+    """The form of vectors in a file, one a text: width, one of WRITTEN_AS, format.
 
     notes: NOTES on how they were made. own_ids, kept, keep_going: the columns of a Parquet table depend on whether
     texts have ids, what is kept of their rows, and whether they may fail.
@@ -92,14 +92,16 @@ class VectorForm:
 
     width: int
     dtype: str = "float32"
-    ragged: bool = False  # one a token
-    sparse: bool = False
     chunked: bool = False
     own_ids: bool = False
     kept: Sequence[str] = ()
     keep_going: bool = False
     ending: str = ".npy"
     notes: Mapping[str, str] = field(default_factory=dict)
+    # The array with the end of each text's rows or entries; None with one vector a text.
+    ends: ClassVar[str | None] = None
+    # Of a row of a table, where an array has no width; None: as many as the row has.
+    numbers_a_row: ClassVar[int | None] = 0
 
     @property
     def beside(self) -> bytes | None:
@@ -113,13 +115,6 @@ class VectorForm:
     def names_beside(self) -> list[str]:
         """What stands beside a file, since its format has no room for it."""
         return names_beside(self.ending)
-
-    @property
-    def ends(self) -> str | None:
-        """The name of the array with the end of each text's rows or entries; None with one vector a text."""
-        if self.sparse:
-            return "indptr"
-        return "offsets" if self.ragged else None
 
     def arrays(self, items: Sequence[Item], failures: Sequence[Failure], vectors: Any) -> dict[str, Any]:
         """Convert consecutive texts to the arrays of a segment: the rows of their vectors in order, scales, origins.
@@ -180,16 +175,13 @@ class VectorForm:
 
         columns = []
         for name, (dtype, row_shape) in self._numbers.items():
-            width = row_shape[0] if row_shape else 0
-            size = None if self.sparse else width
-            columns.append(VectorColumn(COLUMNS.get(name, name), name, dtype, size, nulls=self.keep_going))
+            width = row_shape[0] if row_shape else self.numbers_a_row
+            columns.append(VectorColumn(COLUMNS.get(name, name), name, dtype, width, nulls=self.keep_going))
         return columns
 
     @property
     def _numbers(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """The arrays of numbers: name -> type, and the shape of a row."""
-        if self.sparse:
-            return {"indices": ("<i4", ()), "data": ("<f4", ())}
         numbers: dict[str, tuple[str, tuple[int, ...]]] = {}
         numbers["embeddings"] = WRITTEN_AS[self.dtype], (stored_width(self.width, self.dtype),)
         has_room_for_scales = SETTINGS_FILE not in self.names_beside
@@ -207,9 +199,7 @@ class VectorForm:
         if self.ends:
             count = segments.row_count(LENGTHS)
             yield FileArray(self.ends, "<i8", (count + 1,), ends_of(segments.rows(LENGTHS)))
-        if self.sparse:
-            yield FileArray("shape", "<i8", (2,), [np.array([count, self.width])])
-            yield FileArray("format", "|S3", (), [np.array(b"csr")])
+            yield from self._after_ends(count)
         if self.has_ids:
             ids = [_written(json.loads(line)) for line in segments.lines()]
             yield FileArray.text(IDS, json.dumps(ids)) if self.ending in IN_METADATA else FileArray.of_texts(IDS, ids)
@@ -218,14 +208,17 @@ class VectorForm:
 
     def _values(self, vectors: Any) -> tuple[dict[str, NDArray[Any]], list[int]]:
         """Join the numbers of texts end to end; also return the number of rows or entries of each text."""
-        if self.sparse:
-            data = np.concatenate([np.empty(0, np.float32), *(vector.values for vector in vectors)])
-            indices = np.concatenate([np.empty(0, np.int32), *(vector.indices for vector in vectors)])
-            return {"data": data, "indices": indices}, [len(vector.indices) for vector in vectors]
-        flat = np.concatenate([np.empty((0, self.width), np.float32), *vectors]) if self.ragged else np.asarray(vectors)
-        values, scales = quantize(flat, self.dtype)
+        values, scales = quantize(self._joined(vectors), self.dtype)
         arrays = {"embeddings": values} if scales is None else {"embeddings": values, "scales": scales}
         return arrays, [len(vector) for vector in vectors]
+
+    def _joined(self, vectors: Any) -> NDArray[Any]:
+        """The rows of the vectors of texts."""
+        return np.asarray(vectors)
+
+    def _after_ends(self, count: int) -> Iterator[FileArray]:
+        """Yield the arrays that follow those of the ends of `count` texts."""
+        yield from ()
 
     def _row(self, entry: Item | Failure) -> dict[str, Any]:
         """Make the row of a table beside the numbers: id (from the input, or the text's number), text and so on."""
@@ -235,6 +228,35 @@ class VectorForm:
         if isinstance(entry, Failure):
             return row | {"text": None, "error": entry.error}
         return row | {"text": entry.chunk_text, "error": None}
+
+
+class TokenForm(VectorForm):
+    """The form of vectors in a file, one a token."""
+
+    ends = "offsets"
+
+    def _joined(self, vectors: Any) -> NDArray[Any]:
+        return np.concatenate([np.empty((0, self.width), np.float32), *vectors])
+
+
+class SparseForm(VectorForm):
+    """The form of sparse vectors in a file: of the `width` numbers of each only those that are not 0."""
+
+    ends = "indptr"
+    numbers_a_row = None
+
+    @property
+    def _numbers(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        return {"indices": ("<i4", ()), "data": ("<f4", ())}
+
+    def _values(self, vectors: Any) -> tuple[dict[str, NDArray[Any]], list[int]]:
+        data = np.concatenate([np.empty(0, np.float32), *(vector.values for vector in vectors)])
+        indices = np.concatenate([np.empty(0, np.int32), *(vector.indices for vector in vectors)])
+        return {"data": data, "indices": indices}, [len(vector.indices) for vector in vectors]
+
+    def _after_ends(self, count: int) -> Iterator[FileArray]:
+        yield FileArray("shape", "<i8", (2,), [np.array([count, self.width])])
+        yield FileArray("format", "|S3", (), [np.array(b"csr")])
 
 
 def _written(id: str | int | None) -> str:

@@ -36,7 +36,7 @@ SETTINGS = ("pooling", "layer", "normalize", "truncate_dim")  # in which vectors
 
 def encode(model: LoadedModel, texts: Values, options: EncodeOptions) -> Array:
     """Compute the array of `Model.encode`. Errors: BertcliError for pooling "none" and keep_going: they need blocks."""
-    if options.pooling == "none":
+    if not options.output.one_each:
         raise BertcliError("With pooling none a text has more than one vector: use encode_blocks.")
     if options.keep_going:
         raise BertcliError("With keep_going a text may have no vector: use encode_blocks.")
