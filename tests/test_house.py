@@ -315,6 +315,16 @@ def test_files_and_names_in_the_prose_exist() -> None:
     assert not missing, "\n".join(missing)
 
 
+def test_what_decides_is_in_the_file_that_the_table_names() -> None:
+    """ARCHITECTURE says "`NAME` in `FILE`" where a function or a field decides."""
+    table = (ROOT / ".github/ARCHITECTURE.md").read_text(encoding="utf-8").partition("## Where is it decided")[2]
+    decided = re.findall(r"`(\w+)` (?:in|of) `([\w/]+\.py)`", table)
+    assert len(decided) > 8
+    for name, file in decided:
+        defined = {getattr(node, "name", "") for node in nodes(HOME / file)}
+        assert name in defined, f"{file} does not define {name}"
+
+
 def test_every_variable_of_the_environment_is_in_the_guide() -> None:
     named = {name for path in FILES for name in re.findall(r"\bBERTCLI_[A-Z_]+", path.read_text(encoding="utf-8"))}
     guide = "".join(path.read_text(encoding="utf-8") for path in HOME.rglob("guide/*.md"))

@@ -18,8 +18,7 @@ neighbors      the command neighbors
 options        the groups of options that several commands share (model, input, work), declared as tasks declare theirs;
                **which model is taken if none is given**
 other_tools    names that other tools have for options, each with what to write here
-output         where a result goes, in every command; **that a result replaces no file that is read; what is refused of
-               an output before any work**
+output         where a result goes, in every command; **what is refused of an output before any work**
 params         the command params, and what trace shares with it: the model they analyze, which need not have weights
 plugin         `bertcli plugin`: write a package to begin with; **which names it may have**
 process        the process around a command

@@ -10,5 +10,5 @@ arrays, parquet   what is inside .npy, .npz and .safetensors files, and tables b
 search            similarities of vectors, and the best rows of a file; **how vectors are compared**
 digest            a digest of files' contents
 files_beside      names of the files beside a result: FILE.errors.jsonl, FILE.settings.json; **is such a file ours to
-                  replace**
+                  replace; that a result replaces no file that is read**
 """
