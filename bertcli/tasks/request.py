@@ -59,7 +59,7 @@ def begin(request: Request) -> "Task[Any]":
 
 
 def run(request: Request) -> Generator[Any, None, None]:
-    """Yield the results of a request, a window of texts at a time, in input order. Errors: as `begin`'s."""
+    """Yield the results of a request, a group of texts at a time, in input order. Errors: as `begin`'s."""
     # Late: it brings NumPy, which --threads must precede.
     from bertcli.tasks.running.run import results
 

@@ -15,7 +15,7 @@ from bertcli.tokens import Tokenizer
 def neighbors(model: LoadedModel, words: Iterable[str], *, top_k: int = 10) -> Iterator[dict[str, Any]]:
     """For each word {token, neighbors: [{token, id, cosine}, …]}: the rows of E_tok nearest by cosine, best first.
 
-    A word is one piece of the vocabulary, written as in the vocabulary (`##ing`) or as in a text (`King`). Raises
+    A word is one piece of the vocabulary, written as in the vocabulary (`##ing`) or as in a text (`King`). Errors:
     BertcliError for a word that is unknown or consists of several pieces.
     """
     check_count("top_k", top_k)

@@ -46,7 +46,7 @@ def results(task: Task[R], texts: Texts, start: Progress = START) -> Generator[R
     skipped.
 
     An error in a text, or in reading one, is raised after the results of the groups before it. At the end one warning
-    says how much was cut. Also raises BertcliError for an impossible number of workers, and for a worker that dies.
+    says how much was cut. Errors: BertcliError, too, for an impossible number of workers, and for a worker that dies.
     """
     texts = task.order_groups(texts)
     computed = _computed(task, texts, start, _worker_count(task, texts))

@@ -6,7 +6,7 @@ they came. Requests that are large, with more left than a batch holds, have half
 single text that costs more than a batch (many candidates, a copy for each masked token) lets others in between its
 micro-batches, and stops when nobody waits for it any more.
 
-There is no timer to wait for, and no padding. Like the run commands it computes windows of texts by `Task.compute`, so
+There is no timer to wait for, and no padding. Like the run commands it computes groups of texts by `Task.compute`, so
 a text's numbers are theirs, whatever it is served with.
 """
 

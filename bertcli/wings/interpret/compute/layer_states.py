@@ -1,6 +1,6 @@
 """Every layer's states of labelled texts or words, pooled, as the items that a probe classifies.
 
-The network runs as it does for `encode` (tasks/compute/encode.py); here only its plan is changed, so that all layers
+The network runs as it does for `encode` (tasks/compute/encode.py); here only its steps are changed, so that all layers
 and poolings come out of one pass.
 """
 
