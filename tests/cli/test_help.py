@@ -303,7 +303,8 @@ def test_the_page_for_who_comes_from_elsewhere_names_what_there_is() -> None:
     page = (Path(library.__file__).parent / "guide" / "coming.md").read_text(encoding="utf-8")
     headings = re.findall("^## (.*)$", page, re.MULTILINE)
     assert headings == [
-        "sentence-transformers", "transformers' pipelines", "text-embeddings-inference", "spaCy", "KeyBERT",
+        "sentence-transformers", "transformers' pipelines", "text-embeddings-inference", "fastembed", "TransformerLens",
+        "BertViz", "spaCy", "Presidio", "KeyBERT", "The same, typed",
     ]  # fmt: skip
     here = [line.split(" | ")[1] for line in page.splitlines() if line.startswith("| ")]
     code = [part for cell in here for part in re.findall("`([^`]+)`", cell)]

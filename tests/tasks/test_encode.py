@@ -163,6 +163,9 @@ def test_encode_names_its_own_word_for_an_option_of_another_library(mlm: Model) 
         (mlm, "run_with_cache", r"bertcli\.trace\(model, text, keep=.*\.arrays"),
         (bertcli, "SentenceTransformer", r"bertcli\.load opens a model"),
         (bertcli, "TextEmbedding", r"bertcli\.load opens a model"),
+        (bertcli, "AnalyzerEngine", r"bertcli\.load opens a model, which has the method tag"),
+        (bertcli, "head_view", r"bertcli heads TEXT -o FILE\.html"),
+        (mlm, "run_with_hooks", r"bertcli\.heads\(model, text, ablate=True\)"),
         (bertcli, "pipeline", "a model has the tasks as methods"),
     ):
         with pytest.raises(AttributeError, match=rf"has no attribute '{name}': {answer}"):
