@@ -199,7 +199,6 @@ NAMED_ELSEWHERE = {
     "AutoModel": "bertcli.load opens a model",
     "AutoTokenizer": "bertcli.load opens a model, which has the method tokenize",
     "CrossEncoder": "bertcli.load opens a reranker, too",
-    "GLiNER": "bertcli.load opens a model, whose tag(text, labels=...) finds entities of any type",
     "HookedTransformer": "bertcli.load opens a model, and bertcli.trace keeps the result of any step (keep=)",
     "KeyBERT": "bertcli.load opens a model, which has the method keywords",
     "SentenceTransformer": "bertcli.load opens a model",

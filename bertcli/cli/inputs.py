@@ -39,14 +39,14 @@ class TextsAlone(InputOptions):
 class TextsWithoutIds(InputOptions):
     """The input options of `fill-mask`, whose rows have ids of the vocabulary."""
 
-    not_offered: ClassVar[tuple[str, ...]] = (*TextsAlone.not_offered, "id_column", "keep")
+    not_offered: ClassVar[tuple[str, ...]] = (*TextsAlone.not_offered, "id_column")
 
 
 class FewTexts(InputOptions):
     """The input options of a command that looks at few texts: rows have a header; a second text is text_pair."""
 
     not_offered: ClassVar[tuple[str, ...]] = (
-        "pair_column", "no_header", "delimiter", "limit", "id_column", "keep",
+        "pair_column", "no_header", "delimiter", "id_column", "keep",
     )  # fmt: skip
 
 

@@ -61,6 +61,8 @@ class NearestOptions:
 
     def refuse_contradictions(self, output: ComparedOutput, options: ComparedOptions) -> None:
         """Wrong usage is a typer.BadParameter."""
+        if self.min_score is not None and not self.min_score <= 1:
+            raise wrong("--min-score", f"no cosine is {self.min_score:g}: give at most 1.")
         if self.top_k is None:
             if self.min_score is not None:
                 raise wrong("--min-score", "this chooses among the nearest texts: give --top-k, too.")
@@ -121,7 +123,10 @@ def similarity(
                 )
     if nearest.top_k is not None:
         least = -1.0 if nearest.min_score is None else nearest.min_score
-        write_results(nearest_pairs(blocks, nearest.top_k, least), output, Table(PAIRS, ""))
+        pairs = list(nearest_pairs(blocks, nearest.top_k, least))
+        if not pairs and len(items) > 1:
+            logger.info("no two texts have a cosine of %g or more (--min-score).", least)
+        write_results(pairs, output, Table(PAIRS, ""))
         return
     count = len(items)
     if output.output is not None and output.ending in ARRAYS:

@@ -147,11 +147,39 @@ def test_a_table_that_is_written_again_is_so_as_a_whole(made: Made, tmp_path: Pa
     assert [row["place"] for row in in_table((tmp_path / "out.csv").read_text(encoding="utf-8"), ",")] == ["Ulm", "x"]
 
 
-@pytest.mark.parametrize("command", ["classify", "fill-mask", "similarity"])
+@pytest.mark.parametrize("command", ["classify", "fill-mask", "similarity", "tokenize", "explain", "lens", "heads"])
 def test_every_command_that_reads_many_texts_takes_a_limit(command: str, made: Made, tmp_path: Path) -> None:
     file = tmp_path / "t.txt"
     file.write_text("hot [MASK]\na [MASK] sat\nthe [MASK]\n", encoding="utf-8")
-    head = {"classify": "classifier", "fill-mask": "pretraining", "similarity": "model"}[command]
-    told = bertcli(command, "-m", made(head=head, seed=2), "-i", file, "--limit", "2", "--format", "jsonl")
-    assert len(told.records) == 2
+    heads = {"classify": "classifier", "similarity": "model", "tokenize": "model", "explain": "classifier"}
+    model = made(head=heads.get(command, "pretraining"), seed=2)
+    told = bertcli(command, "-m", model, "-i", file, "--limit", "2", "--format", "json")
+    if command == "heads":
+        assert told.out == bertcli(command, "-m", model, "hot [MASK]", "a [MASK] sat", "--format", "json").out
+    else:
+        assert len(json.loads(told.out)) == 2
     assert "Note: the first 2 of 3 texts." in told.err
+
+
+def test_fill_mask_keeps_fields_but_no_id_since_its_rows_have_those_of_tokens(made: Made, tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("text,id,place\nhot [MASK],7,Ulm\n", encoding="utf-8")
+    arguments: list[str | Path] = ["fill-mask", "-m", made(head="pretraining", seed=2), "-i", file, "--top-k", "2"]
+    told = bertcli(*arguments, "--keep", "place", "--format", "csv")
+    assert [row["place"] for row in in_table(told.out, ",")] == ["Ulm", "Ulm"]
+    whole = bertcli(*arguments, "--keep", "all", "--format", "csv")
+    assert (whole.out, "the field 'id' is not kept" in whole.err) == (told.out, True)
+    refused = bertcli(*arguments, "--keep", "id")
+    assert (refused.status, "the results have a field 'id' of their own" in refused.err) == (2, True)
+
+
+def test_a_least_score_that_leaves_nothing_is_said(tmp_path: Path) -> None:
+    refused = bertcli("similarity", "hot tea", "milk", "--top-k", "1", "--min-score", "3")
+    assert (refused.status, "no cosine is 3: give at most 1." in refused.err) == (2, True)
+    told = bertcli("similarity", "hot tea", "milk", "--top-k", "1", "--min-score", "0.99", "--format", "jsonl")
+    assert (told.out, "no two texts have a cosine of 0.99 or more (--min-score)." in told.err) == ("", True)
+    (tmp_path / "t.txt").write_text("hot tea\nmilk\n", encoding="utf-8")
+    assert bertcli("encode", "-i", tmp_path / "t.txt", "-o", tmp_path / "t.npz").status == 0
+    for name in ("t.txt", "t.npz"):
+        told = bertcli("search", "tea", "-i", tmp_path / name, "--min-score", "3")
+        assert "no hit has a score of 3 or more (--min-score)." in told.err

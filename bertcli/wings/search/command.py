@@ -125,7 +125,15 @@ def _in_files(job: SearchJob, files: list[str]) -> None:
     lines = LineTable(
         FILES.columns_without(*absent), "", hits=hits, context=search.context, idf=idf, several=len(queries) > 1
     )
+    _note_none(job, len(hits))
     write_results([hit.record for hit in hits], job.output, lines)
+
+
+def _note_none(job: SearchJob, hits: int) -> None:
+    """Say it where --min-score leaves nothing: an empty table does not say why it is."""
+    least = job.search.min_score
+    if least is not None and not hits:
+        logger.info("no hit has a score of %g or more (--min-score).", least)
 
 
 def _opened(job: SearchJob) -> "LoadedModel":
@@ -154,4 +162,6 @@ def _in_vectors(job: SearchJob, vectors: str, *texts: str) -> None:
     model = _opened(job)
     absent = {"index", "chunk", "start", "end"} - {*stored.arrays}
     table = VectorTable(STORED.columns_without(*absent), STORED.rows_of)
-    write_results(searched.records(model, queries, search, job.query), job.output, table)
+    records = searched.records(model, queries, search, job.query)
+    _note_none(job, sum(len(record[STORED.rows_of]) for record in records))
+    write_results(records, job.output, table)
