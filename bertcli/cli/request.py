@@ -27,6 +27,7 @@ from bertcli.cli.options import MASKED_SAMPLE, EngineOptions, InputOptions, Long
 from bertcli.cli.output import OutputOptions, check_folder, is_folder
 from bertcli.cli.vectors import VectorOutput
 from bertcli.errors import BertcliError
+from bertcli.extensions.of_kinds import fitting
 from bertcli.files.formats import PAGE, check_output
 from bertcli.tasks.registry import (
     DOCUMENTS,
@@ -71,8 +72,11 @@ def complete(spec: TaskSpec, given: Given, endings: tuple[str, ...]) -> Request:
     options, output = reading.options(given), given.output.output
     needs = spec.needs(options)
     if needs.sample is None and given.model.model is None:
-        what = f"there is no bundled model for {needs.task}; give one that fits, such as {needs.fitting}."
-        raise wrong("--model", what)
+        such = needs.fitting or fitting(needs.task)
+        raise wrong(
+            "--model",
+            f"there is no bundled model for {needs.task}; give one that fits{f', such as {such}' if such else ''}.",
+        )
     texts = without_clashes(reading.open(given), given, spec, options)
     if spec.table(options).rewritten is not None and is_folder(output):
         check_folder(output, given.texts.input or [], given.long.resume)

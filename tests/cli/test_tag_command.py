@@ -155,7 +155,7 @@ def test_tag_ignores_labels_as_asked(tagger: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["tag", "king"], 2, "there is no bundled model for tag"),
+        (["tag", "king"], 2, "no bundled model for tag; give one that fits, such as -m dslim/bert-base-NER."),
         (["tag", "-m", "bert-mini-mlm", "king"], 1, "Choose a model that has one, such as -m dslim/bert-base-NER."),
         (["tag", "-m", "TAGGER", "king", "--aggregation", "mean"], 2, "--aggregation"),
         (["tag", "-m", "TAGGER", "king", "-o", "tags.xlsx"], 1, ".html"),

@@ -345,6 +345,11 @@ def test_gliner_refuses_options_that_do_not_fit(folder: Path, options: list[str]
     wrong_usage("tag", "-m", folder, *options, "Berlin", why=message)
 
 
+def test_a_model_is_suggested_where_none_is_given() -> None:
+    such = "no bundled model for tag --labels; give one that fits, such as -m urchade/gliner_small-v2.1."
+    wrong_usage("tag", "--labels", "person", "Berlin", why=such)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
