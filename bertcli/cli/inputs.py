@@ -14,7 +14,7 @@ from bertcli.cli.options import InputOptions, argument, name_of, refuse, wrong
 from bertcli.tasks.options import OWN, option
 
 if TYPE_CHECKING:
-    from bertcli.files.read.rows import Field, RowColumns
+    from bertcli.files.read.row_columns import Field, RowColumns
     from bertcli.files.texts import Texts
 
 logger = logging.getLogger("bertcli")
@@ -147,7 +147,7 @@ def check_rows(texts: "Texts") -> None:
 
 def columns_of(options: InputOptions) -> "RowColumns":
     """The columns that are read of rows, each with the name of its option in this command."""
-    from bertcli.files.read.rows import Field, RowColumns
+    from bertcli.files.read.row_columns import Field, RowColumns
 
     names, pair = option_names(options), options.pair_column
     usual = "1" if options.no_header else "text"
@@ -168,7 +168,7 @@ def columns_of(options: InputOptions) -> "RowColumns":
 def all_other_fields(files: list[str], columns: "RowColumns") -> "tuple[Field, ...]":
     """The fields of the first row of each file that are not read anyway. Wrong usage is a typer.BadParameter."""
     from bertcli.files.read.inputs import matching_files, rows_in
-    from bertcli.files.read.rows import Field
+    from bertcli.files.read.row_columns import Field
     from bertcli.files.texts import STANDARD_INPUT
 
     if not files or STANDARD_INPUT in files:

@@ -16,7 +16,8 @@ import numpy as np
 
 from bertcli.errors import BertcliError, first_line, quoted
 from bertcli.files.read.line_reader import LONGEST_LINE, check_readable
-from bertcli.files.read.rows import OWN_PAIR, InputFile, RowColumns, unusable
+from bertcli.files.read.row_columns import OWN_PAIR, RowColumns, unusable
+from bertcli.files.read.rows import InputFile
 from bertcli.files.read.vector_reader import NOTES, READABLE_DTYPES, WHOLE, AnyNumbers, StoredVectors, no_vectors
 from bertcli.files.texts import Text
 from bertcli.files.write.resumable_output import LENGTHS, LINES, ResumableOutput

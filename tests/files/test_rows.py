@@ -20,7 +20,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.read import rows
 from bertcli.files.read.inputs import rows_in
 from bertcli.files.read.line_reader import LONGEST_LINE
-from bertcli.files.read.rows import RowColumns
+from bertcli.files.read.row_columns import RowColumns
 
 reuse = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 characters = st.characters(codec="utf-8")

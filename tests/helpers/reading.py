@@ -9,7 +9,7 @@ import pytest
 
 from bertcli.errors import BertcliError
 from bertcli.files.read.inputs import rows_in
-from bertcli.files.read.rows import Field, RowColumns, columns_named
+from bertcli.files.read.row_columns import Field, RowColumns, columns_named
 from bertcli.files.texts import Text, Texts
 
 

@@ -16,7 +16,8 @@ from bertcli.files.labelled.fields import Fields, Row, RowsOfTask, ShapeOfRows, 
 from bertcli.files.labelled.rows import LabelledText
 from bertcli.files.read.inputs import are_separated, rows_in, takes_columns
 from bertcli.files.read.line_reader import LineFile
-from bertcli.files.read.rows import RowColumns, header_hint, unusable
+from bertcli.files.read.row_columns import RowColumns, unusable
+from bertcli.files.read.rows import header_hint
 from bertcli.files.texts import Text
 
 # A mask token as vocabularies write it. Reviews have the word "mask", and other words with these letters.

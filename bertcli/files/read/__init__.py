@@ -6,8 +6,9 @@ line_reader    read the lines of a file, a gzip or a pipe as they arrive: UTF-8,
                pauses, and how long a line may be**
 passages       the passages of files that are searched: lines, paragraphs and rows, each with its file and line; **what
                a passage is**
+row_columns    which fields of a row are read; **which field is the text, and what it may be**
 rows           read the rows of text files; a function for each format: plain lines, FASTA, JSON lines, CSV, tabs;
-               **which field is the text; which delimiter a .csv has**
+               **which delimiter a .csv has**
 vector_reader  read the vectors in a file, a block of rows at a time, and the file's notes on how they were made;
                **which arrays are vectors**
 """

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.formats import BY_ENDING, Format, endings_with
-from bertcli.files.read.rows import THE_TEXT, InputFile, RowColumns
+from bertcli.files.read.row_columns import THE_TEXT, RowColumns
+from bertcli.files.read.rows import InputFile
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 
 logger = logging.getLogger("bertcli")

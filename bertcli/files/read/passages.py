@@ -19,7 +19,8 @@ from typing import NamedTuple
 from bertcli.errors import BertcliError
 from bertcli.files.read.inputs import ending_of_input, matching_files
 from bertcli.files.read.line_reader import LineFile, check_readable
-from bertcli.files.read.rows import Field, RowColumns, open_lines
+from bertcli.files.read.row_columns import Field, RowColumns
+from bertcli.files.read.rows import open_lines
 from bertcli.files.texts import STANDARD_INPUT
 
 LINES, PARAGRAPHS = (".txt",), (".md", ".markdown")

@@ -21,7 +21,7 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.files.formats import Stream
 from bertcli.files.read.inputs import GZIP, ending_of_input, rows_in
 from bertcli.files.read.line_reader import LineFile
-from bertcli.files.read.rows import KeptRow, RowColumns
+from bertcli.files.read.row_columns import KeptRow, RowColumns
 from bertcli.files.write.json_and_csv import row_of_cells
 from bertcli.files.write.resumable_output import LINES, ResumableOutput
 from bertcli.report.tables import Record, Rewritten, Table

@@ -7,7 +7,7 @@ from typing import Any
 from bertcli.errors import check_names
 from bertcli.files.read.inputs import rows_in
 from bertcli.files.read.passages import searched_files
-from bertcli.files.read.rows import columns_named
+from bertcli.files.read.row_columns import columns_named
 from bertcli.files.search import open_vectors
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.limits import NO_LIMITS, DoorLimits

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self, get_args
 
 from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.files.read.inputs import rows_in
-from bertcli.files.read.rows import columns_named
+from bertcli.files.read.row_columns import columns_named
 from bertcli.files.read.vector_reader import StoredVectors
 from bertcli.files.search import Nearest
 from bertcli.files.texts import Text, Texts

@@ -8,7 +8,7 @@ from bertcli.files.labelled.fields import read_number
 from bertcli.files.labelled.rows import LabelledText, LeftOut
 from bertcli.files.read.inputs import rows_in
 from bertcli.files.read.line_reader import LineFile
-from bertcli.files.read.rows import Field, RowColumns
+from bertcli.files.read.row_columns import Field, RowColumns
 from bertcli.files.texts import Text
 from bertcli.wings.evaluate.load.labelled import Relevance
 from bertcli.wings.evaluate.options import Evaluate

@@ -10,7 +10,7 @@ from bertcli.files.labelled.rows import LabelledText, LeftOut
 from bertcli.files.labelled.tables import ReadTable, check_columns, check_regular, is_table, read_table, repeats
 from bertcli.files.read.inputs import rows_in
 from bertcli.files.read.line_reader import LineFile
-from bertcli.files.read.rows import RowColumns
+from bertcli.files.read.row_columns import RowColumns
 from bertcli.tasks.parts.label_schemes import LIKE_A_TAG, OUTSIDE
 from bertcli.wings.evaluate.evaluators.evaluator import evaluators
 from bertcli.wings.evaluate.load.beir import TREC, read_folder, read_queries
