@@ -28,6 +28,7 @@ from bertcli.folder.folder_types import folder_types
 from bertcli.kinds import KINDS
 from bertcli.kinds.kind import Kind
 from bertcli.models.registry import family
+from bertcli.wings.gliner.boundary.family import with_boundaries
 from bertcli.wings.gliner.schema.family import with_schema
 from bertcli.wings.gliner.spans.family import with_spans
 
@@ -121,8 +122,9 @@ def test_nobody_outside_asks_which_kind_it_is() -> None:
 def test_nobody_outside_asks_by_a_head_or_a_file_that_one_kind_has() -> None:
     """`"spans" in model.heads` asks which kind it is, and so do `isinstance` and the name of a kind's file."""
     bert = family("bert")
-    own_heads = {*with_spans(bert).head_names, *with_schema(bert).head_names} - {*bert.head_names}
-    assert own_heads == {"spans", "instances", "candidate_scores"}
+    made = (with_spans(bert), with_schema(bert), with_boundaries(bert))
+    own_heads = {head for member in made for head in member.head_names} - {*bert.head_names}
+    assert own_heads == {"spans", "instances", "candidate_scores", "absence"}
     files = {file for folder_type in folder_types() for file in folder_type.files}
     assert {"gliner_config.json", "encoder_config/config.json", "colbert_linear.pt", "artifact.metadata"} <= files
     classes = {kind.__name__ for name in MODULES for kind in kind_classes(name)}

@@ -13,6 +13,7 @@ from helpers.deadlines import SECONDS
 from helpers.family_checkpoints import FAMILIES, make_family
 from helpers.gliner import write_gliner
 from helpers.gliner2 import write_gliner2
+from helpers.gliner25 import write_gliner25
 from helpers.terminal import bertcli
 from reference.family_cases import CAUSAL, ROPES, WINDOWS
 
@@ -151,6 +152,16 @@ def test_worked_out_every_step_of_a_schema(told: Telling, tmp_path: Path, layers
     check(steps)
     assert {"gru", "linear_beside", "add_pairs", "label_scores"} <= {step.op for step in steps}
     assert all(step.worked == step.cells for step in steps if step.op in ("gru", "linear_beside", "label_scores"))
+
+
+def test_worked_out_every_step_of_a_pool_of_spans(told: Telling, tmp_path: Path) -> None:
+    folder = write_gliner25(tmp_path / "model")
+    text = "( [P] entities ( [E] person [E] city ) ) [SEP_TEXT] she went to Berlin"
+    steps = told(trace(tmp_path / "page.html", "-m", folder, text), ALL)
+    check(steps)
+    own = {"gather_or", "pair_prior", "length_terms", "span_means", "modulate", "pair_logits"}
+    assert own <= {step.op for step in steps}
+    assert all(step.worked == step.cells for step in steps if step.op in own)
 
 
 def test_worked_out_all_of_a_small_page(told: Telling, tmp_path: Path) -> None:

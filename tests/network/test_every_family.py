@@ -9,6 +9,7 @@ import pytest
 from helpers.family_checkpoints import FAMILIES, make_family
 from helpers.gliner import write_gliner
 from helpers.gliner2 import write_gliner2
+from helpers.gliner25 import write_gliner25
 from helpers.ops import OF_KINDS, OPS
 from reference.family_cases import CASES
 
@@ -89,6 +90,9 @@ def test_every_op_occurs_in_a_recorded_case(tmp_path: Path) -> None:
         gliner2 = bertcli.load(write_gliner2(tmp_path / layers, counting_layer=layers))
         with watching(seen):
             gliner2.outputs([[1, 5, 6, 7, 2]])
+    gliner25 = bertcli.load(write_gliner25(tmp_path / "gliner25"))  # of gliner25.json
+    with watching(seen):
+        gliner25.outputs([[1, 5, 6, 7, 2]])
     unseen = OPS.keys() - OF_TEXTBOOK - seen.names
     assert not unseen, f"add a case to CASES in tests/reference/family_cases.py that calls {', '.join(sorted(unseen))}"
 

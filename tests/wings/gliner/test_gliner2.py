@@ -235,8 +235,8 @@ def test_gliner2_by_the_server(models: dict[str, Model]) -> None:
     ("settings", "message"),
     [
         (
-            {"architecture": "boundary"},
-            "has the architecture 'boundary'; bertcli runs GLiNER2 models of",
+            {"architecture": "token"},
+            "has the architecture 'token'; bertcli runs GLiNER2 models of the architectures span and boundary",
         ),
         ({"counting_layer": "count_lstm_moe"}, "has the counting_layer 'count_lstm_moe'; bertcli supports count_lstm"),
         ({"token_pooling": "mean"}, "has the token_pooling 'mean'"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from helpers.gliner import write_gliner
 from helpers.gliner2 import write_gliner2
+from helpers.gliner25 import write_gliner25
 from helpers.package_copy import copy_package
 from helpers.terminal import bertcli as command
 
@@ -39,12 +40,14 @@ for words in (["tag", "--help"], ["trace", "--help"], ["classify", "--help"]):
 def test_all_else_runs_without_the_wing(tmp_path: Path) -> None:
     copy_package(tmp_path)
     shutil.rmtree(tmp_path / "bertcli" / "wings" / "gliner")
-    folders = [write_gliner(tmp_path / "gliner"), write_gliner2(tmp_path / "gliner2")]
+    written = {"first": write_gliner, "second": write_gliner2, "third": write_gliner25}
+    folders = [write(tmp_path / name) for name, write in written.items()]
     words = [sys.executable, "-c", SCRIPT, str(tmp_path), *map(str, folders)]
     ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, env={"COLUMNS": "100"})
-    first, second, refused, shape, *help = ran.stdout.splitlines()
+    first, second, third, refused, shape, *help = ran.stdout.splitlines()
     assert "no config.json" in first, ran.stderr
     assert "extractor" in second
+    assert "extractor" in third
     assert refused.startswith(
         "tag --labels needs a model that finds entities of types that you name, and bert-mini-mlm"
     )

@@ -6,7 +6,7 @@ The prompt is as for entities, but with the mark [L], and a task's name in place
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from bertcli.engine.packing import Packed, pack
 from bertcli.kinds.candidate_labels import PLACE, CandidateOptions
@@ -16,7 +16,7 @@ from bertcli.tokens import Tokens
 from bertcli.tokens.words import Word
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.gliner.schema.finder import SchemaFinder, SchemaWindow
-from bertcli.wings.gliner.schema.settings import LABEL, SchemaSettings
+from bertcli.wings.gliner.schema.settings import LABEL
 from bertcli.wings.gliner.schema.words import read_words
 
 TASK_NAME = "category"  # the library has no name of its own
@@ -28,7 +28,7 @@ class SchemaCandidates(SchemaFinder):
     mark: ClassVar[str] = LABEL
 
     @classmethod
-    def of(cls, settings: SchemaSettings, model: Opened, options: CandidateOptions) -> "SchemaCandidates":
+    def of(cls, settings: Any, model: Opened, options: CandidateOptions) -> Self:
         """Make the scorer of a request."""
         task = (options.template or "").replace(PLACE, "").strip(" .:") or TASK_NAME
         asked = FinderOptions(options.candidates, None, False, False, options.limit(), None)

@@ -184,13 +184,17 @@ class SchemaFinder(SpanFinder):
         among = [candidates]
         if self.options.multi_label:
             among = [[span for span in candidates if span.label == type.name] for type in self.types]
-        chosen = [span for spans in among for span in choose(spans, nested=self.options.nested, multi_label=False)]
+        chosen = [span for spans in among for span in self.chosen(spans)]
         words = self.words(text, tokens)
         # A span that ends in the sign after the text ends with the text's last word.
         last = len(words) - 1
         inside = highest([span._replace(end=min(span.end, last)) for span in chosen if span.start <= last])
         inside.sort(key=lambda span: span.start)
         return [LabelledSpan(words[span.start][0], words[span.end][1], span.label, span.score) for span in inside]
+
+    def chosen(self, spans: Sequence[ScoredSpan]) -> list[ScoredSpan]:
+        """Choose spans by score, each unless it overlaps one that was chosen."""
+        return choose(spans, nested=self.options.nested, multi_label=False)
 
     def _above(self, window: SchemaWindow, logits: Array) -> Iterator[ScoredSpan]:
         """Yield the spans of at least the threshold, by start, length, type."""

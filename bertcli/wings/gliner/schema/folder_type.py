@@ -9,10 +9,28 @@ from typing import TYPE_CHECKING
 from bertcli.errors import BertcliError
 from bertcli.folder.files import Folder
 from bertcli.folder.folder_types import FolderType
-from bertcli.wings.gliner.schema.settings import ENCODER_FILE, MODEL_TYPE, OWN_TOKENS, SchemaSettings, read_settings
+from bertcli.wings.gliner.schema.settings import (
+    BOUNDARY,
+    ENCODER_FILE,
+    MODEL_TYPE,
+    OWN_TOKENS,
+    SchemaSettings,
+    read_settings,
+)
 
 if TYPE_CHECKING:
     from bertcli.weights.network_files import NetworkFiles
+
+
+def architecture_of(folder: Folder) -> str | None:
+    """The architecture of a folder of GLiNER2, "span" unless config.json says another; None for any other folder."""
+    try:
+        config = folder.optional("config.json")
+    except BertcliError:  # whoever needs the file says what is wrong with it
+        return None
+    if config.get("model_type") != MODEL_TYPE:
+        return None
+    return str(config.get("architecture") or "span").strip().lower()
 
 
 class SchemaFolder(FolderType):
@@ -22,10 +40,7 @@ class SchemaFolder(FolderType):
     files = (ENCODER_FILE,)
 
     def is_of(self, folder: Folder, module_types: Sequence[str]) -> bool:
-        try:
-            return folder.optional("config.json").get("model_type") == MODEL_TYPE
-        except BertcliError:  # whoever needs the file says what is wrong with it
-            return False
+        return architecture_of(folder) not in (None, BOUNDARY)
 
     def needed_files(self, names: Collection[str]) -> list[str]:
         return [*super().needed_files(names), ENCODER_FILE]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from bertcli.folder.files import Folder, JsonSettings
 
 MODEL_TYPE = "extractor"
+BOUNDARY = "boundary"  # the architecture of another kind, boundary/
 ENCODER_FILE = "encoder_config/config.json"
 # The tokens that the library adds to the backbone's tokenizer, in the order of their ids.
 BETWEEN, BEFORE_TEXT, TASK, FIELD, ENTITY, RELATION, LABEL = (
@@ -40,7 +41,7 @@ def read_settings(folder: Folder) -> SchemaSettings:
     """Read config.json. Errors: BertcliError for a setting that bertcli does not run."""
     config = folder.object("config.json")
     if str(config.get("architecture") or "span").strip().lower() != "span":
-        raise config.refused("architecture", "; bertcli runs GLiNER2 models of the architecture span")
+        raise config.refused("architecture", "; bertcli runs GLiNER2 models of the architectures span and boundary")
     head = config.get("span_head")
     if head is not None and not isinstance(head, dict):
         raise config.refused("span_head", ", which is not an object")
