@@ -42,6 +42,10 @@ def without_overlaps(marks: Iterable[Mark]) -> list[Mark]:
     return kept
 
 
+def _each_its_own(labels: Sequence[str]) -> Mapping[str, str]:
+    return {label: label for label in labels}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class MarkedTable(Table):
     """A table that is printed as its texts with marks where standard output shows colors, and drawn so on a page."""
@@ -49,6 +53,8 @@ class MarkedTable(Table):
     on_page = True
     passages: list[Passage] = field(default_factory=list)
     passage_of: Callable[[Mapping[str, Any]], Passage] = field(kw_only=True)
+    # The type of each label of a page; labels of one type, as B-PER and I-PER, have one color.
+    types_of: Callable[[Sequence[str]], Mapping[str, str]] = field(default=_each_its_own, kw_only=True)
     title: str = field(kw_only=True)
     lead: str = field(kw_only=True)
     # The table beside the texts on a page, if it is another one.
@@ -88,8 +94,9 @@ class MarkedTable(Table):
         from bertcli.report.page import table as table_of
 
         labels = [mark.label for passage in self.passages for mark in passage.marks if mark.label]
-        tags = [*dict.fromkeys(map(_tag, labels))]
-        hues = {label: (BLUE + GOLDEN * tags.index(_tag(label))) % 360 for label in labels}
+        types = self.types_of([*dict.fromkeys(labels)])
+        order = [*dict.fromkeys(types[label] for label in labels)]
+        hues = {label: (BLUE + GOLDEN * order.index(types[label])) % 360 for label in labels}
         content = []
         # Notes are left out: the table has the same.
         for title, text, marks, _ in self.passages:
@@ -101,8 +108,3 @@ class MarkedTable(Table):
         body = [side_by_side(content, table_of(caption, columns, rows))] if rows else content
         command = None if self.says_command else ""
         return page(self.title, *body, lead=self.lead, model=model, command=command)
-
-
-def _tag(label: str) -> str:
-    """The type of a tag: PER for B-PER and I-PER, which then have one color."""
-    return label.split("-", 1)[-1]

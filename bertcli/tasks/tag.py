@@ -1,6 +1,6 @@
 """The task tag: its options, record and table. Its work is in compute/tag.py."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Literal
@@ -225,7 +225,17 @@ def table(options: TagOptions) -> Table:
             beside_title="What was hidden where",
             says_command=False,
         )
+    if options.aggregation == "none":
+        return MarkedTable(COLUMNS, rows, passage_of=passage, types_of=types_of, title="Entities", lead=LEAD)
     return MarkedTable(COLUMNS, rows, passage_of=passage, title="Entities", lead=LEAD)
+
+
+def types_of(labels: Sequence[str]) -> dict[str, str]:
+    """The type of each label that pieces have, such as PER of B-PER; one that only looks so is a type itself."""
+    from bertcli.tasks.parts.label_schemes import LabelSet
+
+    tags = LabelSet(labels).tags
+    return {label: tags[label].type for label in labels}
 
 
 def _label(entity: Mapping[str, Any]) -> str:
