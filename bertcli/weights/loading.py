@@ -250,7 +250,8 @@ class _Loader:
 
     def _take(self, tensor: StoredTensor, use: str, path: str | None, why: str = "", other: str = "") -> None:
         """Record the use of a tensor."""
-        name, shape, dtype, size = tensor.name, tensor.shape, tensor.dtype, tensor.nbytes
+        name, shape, size = tensor.name, tensor.shape, tensor.nbytes
+        dtype = tensor.stored_as or tensor.dtype
         self.taken[name] = TensorUse(name, shape, dtype, size, use, path, why, other)
 
     def account(self) -> tuple[TensorUse, ...]:

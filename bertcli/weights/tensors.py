@@ -46,12 +46,16 @@ FLOATS = ("F32", "F64", "F16", "BF16")
 
 
 class StoredTensor(NamedTuple):
-    """A tensor as stored in its file; `array` is a read-only view of the mapped file (BF16: its bits as uint16)."""
+    """A tensor as stored in its file; `array` is a read-only view of the mapped file (BF16: its bits as uint16).
+
+    stored_as: the type in the file, where `array` was made of it, and has another.
+    """
 
     name: str
     dtype: str
     array: NDArray[Any]
     file: Path
+    stored_as: str | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -246,6 +246,13 @@ def test_static_models_of_model2vec_need_no_modules(tmp_path: Path) -> None:
     np.testing.assert_allclose(vectors, GOLDEN["static"]["model2vec"], atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["plain", "float16, mapped and weighted", "int8", "int8, mapped and weighted"])
+def test_info_says_as_what_a_static_table_is_stored(tmp_path: Path, name: str) -> None:
+    folder = write_model2vec(tmp_path, name)
+    (stored,) = json.loads(command("info", folder, "--format", "json").out)["dtypes"]
+    assert stored == {"float32": "F32", "float16": "F16", "int8": "I8"}[MODEL2VEC[name].dtype]
+
+
 @pytest.mark.parametrize("name", MODEL2VEC)
 def test_static_models_equal_the_library_that_reads_the_folder(tmp_path: Path, name: str) -> None:
     folder, recorded = write_model2vec(tmp_path, name), MODEL2VEC_GOLDEN["folders"][name]

@@ -34,7 +34,7 @@ def open_table(folder: Folder) -> NetworkFiles:
             f"{table.file} has tensor {name} of shape {table.shape}, which is no table of vectors: use another model."
         )
     if table.dtype == WHOLE or (name == MODEL2VEC and {"mapping", "weights"} & stored.keys()):
-        stored = {name: table._replace(dtype="F32", array=_folded(table, stored))}
+        stored = {name: table._replace(dtype="F32", array=_folded(table, stored), stored_as=table.dtype)}
     rows, width = stored[name].shape
     model_family = family("model2vec")
     config = model_family.config.parse({"vocab_size": rows, "hidden_size": width})
