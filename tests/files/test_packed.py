@@ -55,7 +55,7 @@ def test_a_cell_that_is_packed_too_well_is_not_unpacked(tmp_path: Path) -> None:
         "cell": arrow.table({"text": ["a" * LARGE]}),
         "one": arrow.table({"text": [*["tea"] * 99, "a" * LARGE]}),
         "list": arrow.table({"embedding": [np.zeros(LARGE // 8, np.float32)]}),
-        "equal": arrow.table({"text": ["a cup of tea"] * 100_000, "embedding": [[0.5] * 4] * 100_000}),
+        "equal": arrow.table({"text": ["a cup of tea"] * 4_000, "embedding": [[0.5] * 4] * 4_000}),
     }
     for name, table in tables.items():
         parquet.write_table(table, tmp_path / f"{name}.parquet", compression="zstd")
@@ -69,7 +69,7 @@ def test_a_cell_that_is_packed_too_well_is_not_unpacked(tmp_path: Path) -> None:
     assert bertcli("tokenize", "-i", tmp_path / "equal.parquet", "-o", tmp_path / "t.jsonl").status == 0
     refused = bertcli("search", "tea", "-i", tmp_path / "equal.parquet").error
     assert "equal.parquet" in refused
-    assert "has 100,000" not in refused
+    assert "has 4,000" not in refused
 
 
 def test_a_line_of_a_gzip_has_the_limit_of_other_lines(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def assert_hides(output: str, words: set[str]) -> None:
         assert json.dumps(word)[1:-1] not in output
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_nothing_of_a_hidden_text_is_in_any_output(
     data: Any, models: list[Model], server: Running, tmp_path: Path

@@ -216,11 +216,14 @@ def test_a_text_is_a_string(folder: Path) -> None:
         from_vocabulary(folder).encode(["fine", 7])  # type: ignore[list-item]
 
 
-def test_a_text_too_long_to_tokenize(folder: Path) -> None:
+def test_a_text_too_long_to_tokenize(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = from_vocabulary(folder)
-    assert len(tokenizer.encode(["a " * 1_000_000])[0].ids) == 1_000_002
     with pytest.raises(BertcliError, match=r"^'a a .*' has 2,000,001 characters, more than 2,000,000: split it\.$"):
         tokenizer.encode(["a " * 1_000_000 + "a"])
+    monkeypatch.setattr("bertcli.tokens.tokenizer.LONGEST", 2000)
+    assert len(tokenizer.encode(["a " * 1000])[0].ids) == 1002
+    with pytest.raises(BertcliError, match=r"has 2,001 characters, more than 2,000: split it\.$"):
+        tokenizer.encode(["a " * 1000 + "a"])
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"nonsense", b"\xff", b'{"model": {"type": "WordPiece"}}', b"[1"])
