@@ -87,6 +87,17 @@ def test_gliner2_has_the_parameters_of_its_library(case: str, models: dict[str, 
     assert model.notes == ()
 
 
+def test_gliner2_counts_the_operations_of_its_recurrent_unit(models: dict[str, Model]) -> None:
+    """Of each number: twice a sum and a sigmoid (4); a product, a sum and a tanh; (1 - z) n + z h."""
+    with bertcli.trace(next(iter(models.values()))) as trace:
+        next(iter(models.values())).tag("hot tea", labels="drink, place")
+    units = [step for step in trace.steps if step.op == "gru"]
+    assert units
+    for step in units:
+        rows, size = step.output.shape
+        assert (step.macs, step.flops) == (0, 17 * rows * size)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_gliner2_finds_the_entities_of_its_library(case: str, models: dict[str, Model]) -> None:
     """With multi_label each type is looked for by itself, as there."""
