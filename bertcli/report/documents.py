@@ -6,8 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from bertcli.report.terminal import (
     Column,
@@ -21,8 +20,7 @@ from bertcli.report.terminal import (
 )
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(NamedTuple):
     """A result in all its formats. columns, rows, below: the table, its cells as text, and the lines below it.
 
     record: the whole JSON object. lines: a record for each line of CSV. names: the header where there is no line.

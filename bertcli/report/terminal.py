@@ -11,10 +11,9 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from bertcli.errors import NotFinite
 from bertcli.report.encodable import HANDLER, encodable
@@ -37,8 +36,7 @@ CONTROLS = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800
 CONTROL, CONTROL_BUT_LINES = re.compile(f"[{CONTROLS}]"), re.compile(f"(?![\t\n])[{CONTROLS}]")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Column:
+class Column(NamedTuple):
     """A column of a table, by its heading. number: right-aligned and never folded; int or float, if a file has a type.
 
     varying, optional: the column is left out if all its cells are equal, or all are empty; tables.py does so.
@@ -67,7 +65,7 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tup
     a row stand below one another, each beside its column's name. Then the heading is empty.
     """
     width = terminal_width()
-    columns = [replace(column, name=encodable(visible(column.name))) for column in columns]
+    columns = [column._replace(name=encodable(visible(column.name))) for column in columns]
     cells = [[encodable(visible(value)) for value in row] for row in rows]
     heading, body = _side_by_side(columns, cells, width)
     if width is None or _fits([*heading, *body], width):
@@ -83,7 +81,7 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tup
 def unfolded_width(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
     """The cells that a line of a table takes where no text is folded."""
     cells = [[encodable(visible(value)) for value in row] for row in rows]
-    widths = _natural_widths([replace(column, name=encodable(visible(column.name))) for column in columns], cells)
+    widths = _natural_widths([column._replace(name=encodable(visible(column.name))) for column in columns], cells)
     return sum(widths) + BESIDE * (len(widths) - 1) + 2
 
 

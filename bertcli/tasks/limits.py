@@ -6,8 +6,7 @@ have no bounds; a server's are in wings/serve/service.py, an assistant's in wing
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError
@@ -33,8 +32,7 @@ class TooMuch(BertcliError):
         self.code = code
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class DoorLimits:
+class DoorLimits(NamedTuple):
     """The bounds of a door, all of one request; None: it has none.
 
     texts        their number

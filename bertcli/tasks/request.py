@@ -6,8 +6,8 @@ before any work, what cannot be done: a file that is read and would be written, 
 """
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertcli.engine.pauses import check_wanted
 from bertcli.files.files_beside import check_not_read
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from bertcli.tasks.running.task import Task
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Request:
+class Request(NamedTuple):
     """What is asked of a model.
 
     texts   not read yet
@@ -64,7 +63,7 @@ def run(request: Request) -> Generator[Any, None, None]:
     from bertcli.tasks.running.run import results
 
     if request.limits is not NO_LIMITS:
-        request = replace(request, texts=request.texts.in_memory())
+        request = request._replace(texts=request.texts.in_memory())
     return results(begin(request), request.texts)
 
 

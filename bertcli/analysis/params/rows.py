@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from bertcli.analysis.layers import EVERY_LAYER
-from bertcli.analysis.params.flow import Shape, flow_of, is_within, nearest
+from bertcli.analysis.params.flow import Shape, flow_of, nearest
 from bertcli.analysis.params.formula import expanded, factored, sum_of, with_numbers
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.heads import TITLES
@@ -118,6 +118,7 @@ def rows(
     """
     row_of_subtree = {plan.holds: plan.name for plan in plans if plan.holds is not None}
     entries_of = _entries_by_subtree(model, row_of_subtree)
+    entries_within = _with_those_inside(entries_of)
     row_name = every_layer if collapse else str
     groups: dict[str, list[RowPlan]] = defaultdict(list)
     for plan in plans:
@@ -129,7 +130,7 @@ def rows(
         is_collapsed = EVERY_LAYER in name
         subtrees = [member.holds for member in group if member.holds is not None]
         counted = [entry for subtree in subtrees for entry in entries_of.get(subtree, ())]
-        with_inner = [entry for subtree in subtrees for entry in _entries_within(subtree, entries_of)]
+        with_inner = [entry for subtree in subtrees for entry in entries_within.get(subtree, ())]
         own = _count(plan, counted, is_collapsed, model.config.sizes, nested)
         whole = own
         if nested and len(with_inner) > len(counted):
@@ -160,11 +161,18 @@ def _entries_by_subtree(
     return entries_of
 
 
-def _entries_within(subtree: str, entries_of: Mapping[str, Sequence[CountedParameter]]) -> Iterator[CountedParameter]:
-    """The parameters of a subtree, with those of the subtrees inside it that have rows of their own."""
-    for path, of_row in entries_of.items():
-        if path == subtree or is_within(path, subtree):
-            yield from of_row
+def _with_those_inside(
+    entries_of: Mapping[str, Sequence[CountedParameter]],
+) -> Mapping[str, Sequence[CountedParameter]]:
+    """The parameters of each subtree, with those of the subtrees inside it that have rows of their own."""
+    within: dict[str, list[CountedParameter]] = defaultdict(list)
+    for subtree, of_row in entries_of.items():
+        around = subtree
+        within[around] += of_row
+        while around:
+            around = around.rpartition(".")[0]
+            within[around] += of_row
+    return within
 
 
 def _count(

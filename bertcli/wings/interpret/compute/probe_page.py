@@ -1,7 +1,5 @@
 """The page of `bertcli probe`: accuracy by layer with intervals, and one layer's confusion matrix."""
 
-from dataclasses import replace
-
 from bertcli.report.charts import STYLE, charted, confused
 from bertcli.report.page import element, page, side_by_side, table
 from bertcli.wings.interpret.compute.probe_result import Probe
@@ -27,7 +25,7 @@ def draw(view: Probe, model: str = "") -> str:
     # The second column has bars after its numbers, which the picture replaces.
     rows = [[state, accuracy.split()[0], *others] for state, accuracy, *others in document.rows]
     picture = charted(view.accuracy_curve)
-    columns = [replace(column, number=True) if column.name == "Accuracy" else column for column in document.columns]
+    columns = [column._replace(number=True) if column.name == "Accuracy" else column for column in document.columns]
     tables = [table("Layers", columns, rows)]
     # Where a text may have several labels, there is no matrix of one against another.
     if not view.multi_label:
