@@ -118,8 +118,9 @@ def test_library_tokenizes_and_finds_neighbors_as_the_commands(made: Made) -> No
     model = library.load(folder)
     arguments = ["-m", str(folder), "--format", "jsonl"]
     assert model.tokenize(TEXTS) == bertcli("tokenize", *arguments, *TEXTS).records
-    paired = bertcli("tokenize", *arguments, "tea", "--text-pair", "milk", "--max-length", "4").records
-    assert [model.tokenize("tea", "milk", max_length=4)] == paired
+    paired = bertcli("tokenize", *arguments, "tea", "--text-pair", "milk").records
+    assert [model.tokenize("tea", "milk")] == paired
+    assert len(model.tokenize("tea", "milk", max_length=4)["ids"]) == 4
     assert [model.neighbors("king", top_k=3)] == bertcli("neighbors", *arguments, "king", "--top-k", "3").records
     assert [record["token"] for record in model.neighbors(["king", "queen"])] == ["king", "queen"]
 

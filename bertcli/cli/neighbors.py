@@ -24,9 +24,6 @@ class NeighborsOptions:
     """Of which words, and how many."""
 
     words: list[str] | None = argument(None, "[WORD]...", "Words; if none, one per line from standard input.")
-    input: str | None = option(
-        None, "FILE", "Read words from a file, one per line; - is standard input.", "-i", "--input"
-    )
     top_k: int = option(10, "K", "How many neighbors per word. (default: 10)", least=1)
 
 
@@ -40,8 +37,7 @@ def neighbors(model: ModelOptions, output: OutputOptions, options: NeighborsOpti
     A word must be a single piece of the vocabulary; for a word of several
     pieces the error message lists them.
     """
-    words = InputOptions(texts=options.words, input=[options.input] if options.input else None)
-    source = read_texts(words, called="word")
+    source = read_texts(InputOptions(texts=options.words), called="word")
     output.check(source)
     opened = open_model(model, MASKED_SAMPLE)
     from bertcli.tasks.compute.neighbors import neighbors

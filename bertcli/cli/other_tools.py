@@ -11,6 +11,8 @@ _QUERY = "the query is the first argument, without an option"
 _SIZES = "other sizes stand in a config.json: --config FILE"
 _PROCESSOR = "models run on the processor"
 _PAIRS = "two texts are patched at a time; bertcli guide interpret has the mean over many pairs, in ten lines of Python"
+_AS_THE_MODEL = "vectors are compared as the model makes them; bertcli encode -o stores others, for search"
+_WORDS_PIPED = "words are arguments, or a pipe with one a line: bertcli neighbors < FILE"
 _NOTES = "notes are on standard error already; --debug shows where an error came from"
 
 _MODEL_TIMES = "it measures this machine; for a model, time bertcli encode with and without --engine onnx"
@@ -56,6 +58,14 @@ MEANT_OPTIONS = {
     "--vectors": ("--query-file", "stored vectors are given as texts are: -i vectors.npy"),
     "evaluate --versus": ("", "two models are compared where -m is given twice"),
     "--glob": ("--query-file", _FOLDER),
+    "search --max-length": ("", "long passages are searched in parts, and none is cut"),
+    "tokenize --max-length": ("", "no text is cut here: every token is shown"),
+    "similarity --pooling": ("", _AS_THE_MODEL),
+    "similarity --truncate-dim": ("", _AS_THE_MODEL),
+    "--max-answer-length": ("--no-answer", "an answer has 15 tokens at most; in Python answer(max_answer_length=N)"),
+    "--max-answer-len": ("--no-answer", "an answer has 15 tokens at most; in Python answer(max_answer_length=N)"),
+    "neighbors -i": ("", _WORDS_PIPED),
+    "neighbors --input": ("", _WORDS_PIPED),
 }
 
 # What a file of -o is, where a command writes such files.

@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from bertcli.cli.inputs import SingleTexts, read_texts
 from bertcli.cli.options import EngineOptions, ModelOptions, wrong
@@ -31,11 +31,7 @@ PAIRS = (Column("row", int), Column("other", int), Column("score", float), Colum
 class ComparedOptions(DenseOptions):
     """The options with which whole texts are encoded; every text must be usable."""
 
-    not_offered: ClassVar[tuple[str, ...]] = ("layer", "normalize")
-    pooling: Literal["auto", "mean", "cls", "max", "lasttoken", "pooler"] | None = option(
-        "auto", "MODE", "How tokens become one vector. auto: as the model specifies (default); mean, cls, max, "
-        "lasttoken, pooler.",
-    )  # fmt: skip
+    not_offered: ClassVar[tuple[str, ...]] = ("layer", "normalize", "pooling", "truncate_dim")
     normalize: None = field(default=None, init=False)  # cosines are the same
     keep_going: bool = field(default=False, init=False)
 

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from bertcli.cli.inputs import FewTexts, read_texts
 from bertcli.cli.options import MASKED_SAMPLE, ModelOptions
@@ -10,7 +9,6 @@ from bertcli.cli.output import OutputOptions, write_results
 from bertcli.errors import quoted
 from bertcli.report.tables import Cell, Record, Table
 from bertcli.report.terminal import Column
-from bertcli.tasks.options import option
 
 logger = logging.getLogger("bertcli")
 COLUMNS = (
@@ -24,14 +22,7 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class TokenizeOptions:
-    """The length at which texts are cut."""
-
-    max_length: int | None = option(None, "N", "Cut texts to N tokens. (default: never)")
-
-
-def tokenize(texts: FewTexts, model: ModelOptions, output: OutputOptions, options: TokenizeOptions) -> None:
+def tokenize(texts: FewTexts, model: ModelOptions, output: OutputOptions) -> None:
     """Show the tokens that a model sees in a text.
 
     bertcli tokenize "An unbelievable story"
@@ -59,7 +50,7 @@ def tokenize(texts: FewTexts, model: ModelOptions, output: OutputOptions, option
     if prompt and tokenizer.chat is None:
         command = "rank" if layout.query_prompt else "encode"
         logger.info("%s puts the prompt %s before a text; these tokens are without it.", command, quoted(prompt))
-    records = tokenize(tokenizer, source, options.max_length)
+    records = tokenize(tokenizer, source)
     write_results(records, output, Table(COLUMNS, _rows))
 
 

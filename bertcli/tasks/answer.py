@@ -36,7 +36,7 @@ class AnswerOptions(WindowOptions):
 
     contexts: Pairs = None  # one for each question, or one for all
     top_k: int | None = option(None, "K", "How many answers per question. (default: 1)", least=1)
-    max_answer_length: int | None = option(None, "N", "Tokens of an answer, at most. (default: 15)", least=1)
+    max_answer_length: int | None = for_python(None, "Tokens of an answer, at most. (default: 15)", least=1)
     no_answer: bool = option(False, "", 'Let "no answer" (an empty text) compete with the answers.')
     score: Scoring = for_python(
         "probability",

@@ -34,9 +34,9 @@ def test_answer_gives_the_records_of_the_library(reader: Path, tmp_path: Path) -
 
 
 def test_answer_passes_its_options_on(reader: Path) -> None:
-    expected = library.load(reader).answer(QUESTIONS, CONTEXT * 3, max_answer_length=2)
+    expected = library.load(reader).answer(QUESTIONS, CONTEXT * 3, top_k=2, no_answer=True)
     texts = (*QUESTIONS, "--context", CONTEXT * 3)
-    found = bertcli("answer", "-m", reader, *texts, "--max-answer-length", "2", "--format", "jsonl").records
+    found = bertcli("answer", "-m", reader, *texts, "--top-k", "2", "--no-answer", "--format", "jsonl").records
     assert found == expected
 
 

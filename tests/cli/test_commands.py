@@ -154,9 +154,6 @@ def test_commands_records_of_tokenize(model: Path) -> None:
     assert len(record["ids"]) == 7
     long = bertcli("tokenize", "-m", model, "tea " * 100, "--format", "jsonl").records[0]["ids"]
     assert len(long) == 102
-    short = bertcli("tokenize", "-m", model, "tea " * 100, "tea", "--max-length", "9", "--format", "jsonl")
-    assert [len(record["ids"]) for record in short.records] == [9, 3]
-    assert "Warning: 1 of 2 texts had more than 9 tokens and lost 93 (see max_length: --max-length)." in short.err
 
 
 def test_commands_tokenize_needs_neither_weights_nor_a_configuration(model: Path, tmp_path: Path) -> None:

@@ -50,7 +50,6 @@ def test_errors_wrong_usage(command: str, arguments: list[str], why: str, model:
         (["encode", "x", "--layer", "a"], "--layer: give whole numbers, as in -1 or 0,6,12."),
         (["encode", "x", "--layer", ""], "--layer: give whole numbers, as in -1 or 0,6,12."),
         (["encode", "x", "--chunk", "a"], "--chunk: give whole numbers, as in 256 or 256,32."),
-        (["similarity", "x", "--pooling", "none"], "'--pooling': 'none' is not one of 'auto'"),
         (["encode", "-i", "x.jsonl", "--id-column", "id", "-o", "x.npy"], "--id-column: a .npy file cannot hold ids"),
         (["encode", "x", "--max-length", "many"], "'--max-length': 'many' is not a valid int."),
         (["encode", "x", "--threads", "0"], "'--threads': 0 is not in the range x>=1."),

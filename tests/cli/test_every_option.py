@@ -100,7 +100,6 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
         "--sparse": (("-m", "M3", "hot tea", "-i", "notes.txt"), ()),
         "--prompt": ("bread ",),
         "--prompt-name": ("document",),
-        "--max-length": (("-m", "VECTORS", LONG, "-i", "notes.txt"), ("5",)),
     },
     "classify": {
         "--activation": ("sigmoid",),
@@ -137,10 +136,8 @@ VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
     "answer": {
         "--context": (("-m", "READER", QUESTION, "--context", "a cat sat"), ("--context", CONTEXT)),
         "--top-k": ("2",),
-        "--max-answer-length": ("1",),
         "--no-answer": ((*BASES["answer"], "--top-k", "99"), ()),
     },
-    "tokenize": {"--max-length": ("3",)},
     "params": {
         "--batch-size": ((*BASES["params"], "--seq-len", "8"), ("2",)),
         "--seq-len": ((*BASES["params"], "--batch-size", "2"), ("9",)),

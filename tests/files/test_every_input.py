@@ -54,7 +54,6 @@ DOORS = {
     "rank": Door(RANKER, before=("hot tea",)),
     "keywords": Door(),
     "tokenize": Door(),
-    "neighbors": Door(texts=WORDS),
     "explain": Door(LABELS),
     "lens": Door(),
     "heads": Door(),

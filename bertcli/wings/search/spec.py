@@ -129,7 +129,7 @@ class SearchOptions(Checked):
 class QueryOptions(DenseOptions):
     """The options with which a query is encoded: it is one vector, or an error."""
 
-    not_offered: ClassVar[tuple[str, ...]] = ("layer", "normalize", "truncate_dim", "pooling")
+    not_offered: ClassVar[tuple[str, ...]] = ("layer", "normalize", "truncate_dim", "pooling", "max_length")
     chunk: None = field(default=None, init=False)
     keep_going: bool = field(default=False, init=False)
 

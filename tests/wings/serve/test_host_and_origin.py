@@ -2,7 +2,6 @@
 
 import socket
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -224,7 +223,7 @@ def several(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
     ]
     names.append(write_gliner(tmp_path_factory.mktemp("several") / "gliner"))
     names.append(write_late(tmp_path_factory.mktemp("several") / "late", "modules fixed"))
-    door = replace(OF_A_REQUEST, entries=10, predictions=500, tokens=20_000, vectors=10_000)
+    door = OF_A_REQUEST._replace(entries=10, predictions=500, tokens=20_000, vectors=10_000)
     limits = Limits(quiet=True, door=door)
     with serving([bertcli.load(name) for name in names], limits) as server:
         yield server

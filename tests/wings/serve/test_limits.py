@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -317,7 +316,7 @@ def test_texts_that_take_too_long_to_tokenize_are_refused_as_soon_as_that_is_see
 def test_tokenizing_ends_with_its_request(sentence: Model) -> None:
     """After a 504 no thread goes on."""
     with serving(
-        [sentence], Limits(quiet=True, timeout=0.05, door=replace(OF_A_REQUEST, predictions=10**9))
+        [sentence], Limits(quiet=True, timeout=0.05, door=OF_A_REQUEST._replace(predictions=10**9))
     ) as running:
         assert running.ask("/tokenize", {"inputs": ["a b " * 25_000] * 60}).status == 504
         end = time.monotonic() + 3  # all of them take three times as long

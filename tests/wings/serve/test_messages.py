@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ LONG_NAME = "/" + "x" * 500
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    limits = Limits(quiet=True, door=replace(OF_A_REQUEST, texts=2, entries=2, tokens=600, predictions=50))
+    limits = Limits(quiet=True, door=OF_A_REQUEST._replace(texts=2, entries=2, tokens=600, predictions=50))
     models = [bertcli.load("bert-mini-sentence"), bertcli.load("bert-mini-mlm")]
     with serving(models, limits) as server:
         yield server
