@@ -47,6 +47,8 @@ class Refused(NamedTuple):
     shell: int = 1
 
 
+TOO_SHORT = "max_length (--max-length) 1 is too small: a text needs 2 tokens."
+TOO_LONG = "max_length (--max-length) is 100000, more than the 256 positions of this model."
 REFUSED = [
     Refused("classify", "bert-mini-sentiment", {"multi_label": True},
             "template and multi_label are for candidates (--candidates), and there are none.", shell=2),
@@ -80,7 +82,43 @@ REFUSED = [
     Refused("encode", "bert-mini-sentence", {"truncate_dim": 999},
             "Vectors of 256 numbers cannot be cut to 999 (see truncate_dim, --truncate-dim)."),
     Refused("encode", "bert-mini-sentence", {"max_length": 1},
-            "max_length (--max-length) 1 is too small: a text needs 2 tokens."),
+            TOO_SHORT),
+    Refused("encode", "bert-mini-sentence", {"max_length": 100_000}, TOO_LONG),
+    Refused("classify", "bert-mini-sentiment", {"max_length": 1}, TOO_SHORT),
+    Refused("classify", "bert-mini-sentiment", {"max_length": 100_000}, TOO_LONG),
+    Refused("classify", "bert-mini-sentiment", {"head": "nsp"},
+            "classify needs a next-sentence head (nsp), which bert-mini-sentiment does not have; its heads: pooler, "
+            "classifier."),
+    Refused("classify", "NLI", {"candidates": ["a", ""]},
+            "There is an empty candidate among ('a', '') (--candidates): leave it out."),
+    Refused("fill-mask", "bert-mini-mlm", {"max_length": 1}, TOO_SHORT, MASKED),
+    Refused("fill-mask", "bert-mini-mlm", {"max_length": 100_000}, TOO_LONG, MASKED),
+    Refused("fill-mask", "bert-mini-mlm", {"joint": True, "top_k": 251},
+            "--joint gives at most 250 fillings, and 251 are asked for: choose a smaller top_k (--top-k), or fill each "
+            "mask alone.", MASKED),
+    Refused("score", "bert-mini-mlm", {"max_length": 1}, TOO_SHORT),
+    Refused("score", "bert-mini-mlm", {"max_length": 100_000}, TOO_LONG),
+    Refused("score", "bert-mini-mlm", {"target": "tea", "within_word": True},
+            "--within-word does not apply to a target (--target): leave it out.", MASKED, shell=2),
+    Refused("score", "bert-mini-mlm", {"target": ""},
+            "The target '' does not match text 0 ('A [MASK] and a [MASK].'): they have 2 and 8 tokens and differ at "
+            "token 1 ([SEP]); write one [MASK] for every masked word piece.", MASKED),
+    Refused("keywords", "bert-mini-sentence", {"ngrams": [0]},
+            "ngrams (--ngrams) is 0: give 1 to 10, or two of these, the smaller first.", shell=2),
+    Refused("keywords", "bert-mini-sentence", {"ngrams": [11]},
+            "ngrams (--ngrams) is 11: give 1 to 10, or two of these, the smaller first.", shell=2),
+    *(Refused("tag", "TAGGER", options,
+              "redact_with, only, keep_text and threshold need redact: add --redact, or leave out --redact-with, "
+              "--only, --keep-text, --threshold.", shell=2)
+      for options in ({"threshold": 0.5}, {"redact_with": "X"}, {"only": ["PER"]}, {"keep_text": True})),
+    Refused("tag", "TAGGER", {"nested": True},
+            "nested and multi_label (--nested, --multi-label) need the types of entities to find: add labels "
+            "(--labels).", shell=2),
+    Refused("tag", "GLINER", {"labels": []},
+            'labels (--labels) names no type of entity: give some, as in "person, city".', shell=2),
+    Refused("tag", "GLINER", {"labels": PEOPLE, "aggregation": "none"},
+            "aggregation, decode and ignore (--aggregation, --decode, --ignore) are for models that label tokens: "
+            "leave them out, or leave out labels (--labels).", shell=2),
 ]  # fmt: skip
 
 
@@ -131,6 +169,8 @@ def over_http(running: Running, task: str, model: str, texts: list[str], options
 def of_an_assistant(task: str, model: str, texts: list[str], options: dict[str, Any], folder: Path) -> str | None:
     """The words of the tool; None if it has no such option."""
     name, always = TOOLS.get(task, ("", {}))
+    if not always.items() <= options.items():
+        return None
     models = of_agents.AvailableModels([model], bertcli.load)
     tool = next((tool for tool in of_agents.tools(models, Roots([str(folder)])) if tool.name == name), None)
     given = {option: value for option, value in options.items() if option not in always}
@@ -143,7 +183,8 @@ def of_an_assistant(task: str, model: str, texts: list[str], options: dict[str, 
 
 def without_options(words: str) -> str:
     """The words as a program reads them, which has no command line."""
-    return re.sub(r" \([^()]*--[a-z][^()]*\)", "", words).replace("--", "")
+    without = re.sub(r" \([^()]*--[a-z][^()]*\)", "", words)
+    return re.sub("--([a-z-]+)", lambda option: option[1].replace("-", "_"), without)
 
 
 @pytest.mark.parametrize("refused", REFUSED, ids=lambda one: f"{one.task} {' '.join(one.options)} {one.model}")
@@ -164,6 +205,51 @@ def test_every_door_refuses_with_the_same_words_before_work(
     assert re.sub(r"\s", "", words) in re.sub(r"\s", "", said)  # a frame breaks lines
     assert over_http(served, *asked) == (422, without_options(words))
     assert of_an_assistant(*asked, tmp_path) in (words, None)
+
+
+# Of a task: a model that has not the head for it, and what the shell and Python say.
+UNABLE = [
+    ("fill-mask", "bert-mini-sentiment", MASKED,
+     "fill-mask needs a masked-language-model head (mlm), which bert-mini-sentiment does not have; its heads: pooler, "
+     "classifier."),
+    ("score", "bert-mini-sentiment", TEXT,
+     "score needs a masked-language-model head (mlm), which bert-mini-sentiment does not have; its heads: pooler, "
+     "classifier."),
+    ("tag", "bert-mini-mlm", TEXT,
+     "tag needs a head that labels tokens (token_classifier), which bert-mini-mlm does not have; its heads: pooler, "
+     "mlm, nsp. Choose a model that has one, such as -m dslim/bert-base-NER."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "model", "text", "words"), UNABLE)
+def test_a_model_that_cannot_is_refused_at_every_door_before_work(
+    task: str, model: str, text: str, words: str, served: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server says which routes the model answers."""
+    monkeypatch.setattr("bertcli.loaded_model.LoadedModel.hidden_states", None)
+    assert of_python(task, model, [text], {}) == words
+    assert of_the_shell(task, model, [text], {}) == (1, f"Error: {words}")
+    status, said = over_http(served, task, model, [text], {})
+    assert status == 422
+    assert said.startswith(f"The model {model} cannot answer this route, which needs {task}. It answers /v1/embeddings")
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "text"),
+    [("classify", "bert-mini-sentiment", TEXT), ("fill-mask", "bert-mini-mlm", MASKED),
+     ("keywords", "bert-mini-sentence", TEXT)],
+)  # fmt: skip
+def test_a_number_below_its_bound_is_refused_at_every_door_before_work(
+    task: str, model: str, text: str, served: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shell's words are Typer's, those over HTTP pydantic's worded again, an assistant's JSON Schema's."""
+    monkeypatch.setattr("bertcli.loaded_model.LoadedModel.hidden_states", None)
+    asked = (task, model, [text], {"top_k": 0})
+    assert of_python(*asked) == "top_k is 0; it must be at least 1."
+    status, said = of_the_shell(*asked)
+    assert (status, "'--top-k': 0 is not in the range x>=1" in said) == (2, True)
+    assert over_http(served, *asked) == (422, "parameters.top_k must be a whole number of at least 1, not 0.")
+    assert str(of_an_assistant(*asked, tmp_path)).endswith("top_k: 0 is less than the minimum of 1.")
 
 
 # Of a task: the texts, the options, and the words of a door with the bounds below.
