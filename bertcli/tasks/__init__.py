@@ -17,4 +17,5 @@ request        a request, which every door makes; `run` is the only way from one
                before any work, and in which order**
 score          how probable each token is, given the others
 tag            entities, and redaction
+window_options the options of tasks that read long texts in windows; **that these never cut a text**
 """

@@ -9,8 +9,9 @@ from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.tables import Record, cell
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CONTEXT, QUESTION, Example, Subject
-from bertcli.tasks.options import WindowOptions, for_python, option
+from bertcli.tasks.options import for_python, option
 from bertcli.tasks.registry import QUESTIONS, Fields, Needs, TaskSpec
+from bertcli.tasks.window_options import WindowOptions
 
 Scoring = Literal["probability", "logits"]
 

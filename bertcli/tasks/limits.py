@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError
-from bertcli.files.read.line_reader import unpacked_size
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Item, Text
@@ -146,6 +145,8 @@ def check_files(files: Iterable[str], limits: DoorLimits) -> None:
     """Refuse files that are too large together, unpacked. Errors: TooMuch; BertcliError for one that is missing."""
     if limits.files is None:
         return
+    from bertcli.files.read.line_reader import unpacked_size  # late: it brings gzip, and every task imports this file
+
     size = 0
     for file in files:
         check_wanted()

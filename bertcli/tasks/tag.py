@@ -11,8 +11,9 @@ from bertcli.report.shades import Mark
 from bertcli.report.tables import Record, Rewritten, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import Example, Subject
-from bertcli.tasks.options import WindowOptions, option, separated
+from bertcli.tasks.options import option, separated
 from bertcli.tasks.registry import SINGLE_TEXTS, Fields, Needs, TaskSpec, Use
+from bertcli.tasks.window_options import WindowOptions
 
 NAMES, TYPES = "Angela Merkel visited Paris.", ("person", "city")  # of the examples
 LONGEST_REPLACEMENT = 200  # characters in place of each entity

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bertcli.errors import BertcliError
 from bertcli.folder.files import read_object
@@ -29,9 +29,11 @@ from bertcli.models.tensor_names import TensorSlice
 from bertcli.network.heads import Network
 from bertcli.network.module import Request, build
 from bertcli.tracing.dispatch import Array
-from bertcli.weights.lora import Adapter, open_adapter
 from bertcli.weights.network_files import NetworkFiles, open_plain
 from bertcli.weights.tensors import StoredTensor
+
+if TYPE_CHECKING:
+    from bertcli.weights.lora import Adapter
 
 # Why a tensor of the file is ignored, with the name of another tensor or parameter behind it where it needs one.
 UNUSED = "not part of this model"
@@ -108,8 +110,11 @@ def open_checkpoint(layout: Layout, heads: str | None = None) -> Checkpoint:
     # A kind may have a type of folder of its own.
     files: NetworkFiles | None = layout.folder_type.open(folder, settings)
     config, model_family, stored, custom_code = open_plain(folder) if files is None else files
-    adapter = None if layout.folder.adapter is None else open_adapter(layout.folder.adapter)
-    if adapter is not None:
+    adapter = None
+    if layout.folder.adapter is not None:
+        from bertcli.weights.lora import open_adapter  # late: few models have one
+
+        adapter = open_adapter(layout.folder.adapter)
         stored = adapter.in_place(stored, model_family, OTHER_NAMES)
         config = replace(config, architectures=adapter.architectures or config.architectures)
     stored_heads = heads_in(stored.keys(), config, model_family)
@@ -152,7 +157,7 @@ class _Loader:
     config: Config
     family: Family
     advice: str  # ends the message if a tensor is missing, or its shape does not fit the configuration
-    adapter: Adapter | None = None
+    adapter: "Adapter | None" = None
     taken: dict[str, TensorUse] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
     whole: dict[str, Array] = field(default_factory=dict)  # converted tensors that several parameters are slices of

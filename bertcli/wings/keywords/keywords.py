@@ -10,8 +10,9 @@ from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.tables import OWN_ID, Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, Example, Subject
-from bertcli.tasks.options import WindowOptions, numbers, option
+from bertcli.tasks.options import numbers, option
 from bertcli.tasks.registry import SENTENCE_SAMPLE, SINGLE_TEXTS, Fields, Needs, TaskSpec
+from bertcli.tasks.window_options import WindowOptions
 
 ENGLISH, NONE = "english", "none"  # values of stop_words that are no words
 LONGEST = 10  # words of a candidate: each length adds as many candidates as the text has words

@@ -19,8 +19,8 @@ from bertcli.engine.pauses import Abandoned, pausing
 from bertcli.errors import BertcliError, NotFinite, number_of
 from bertcli.files.texts import CHARACTERS_A_TOKEN, Item, Text
 from bertcli.tasks.limits import LISTS, Cost, check_options, check_texts, over, too_many_texts
-from bertcli.tasks.options import WindowOptions
 from bertcli.tasks.running.task import Task
+from bertcli.tasks.window_options import WindowOptions
 from bertcli.wings.serve.answers import Answer
 from bertcli.wings.serve.requests import (
     Refusal,

@@ -12,10 +12,11 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Item, Text
 from bertcli.kinds.kind import Kind
 from bertcli.model import Model
-from bertcli.tasks.options import WindowOptions, declared
+from bertcli.tasks.options import declared
 from bertcli.tasks.registry import TaskSpec, compute, find_use
 from bertcli.tasks.running.task import Task
 from bertcli.tasks.tag import OF_TYPES
+from bertcli.tasks.window_options import WindowOptions
 from bertcli.wings.serve.stream import Speed
 
 # About 128 tokens, from which the speed of the model is estimated.
