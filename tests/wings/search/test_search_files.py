@@ -291,7 +291,7 @@ def test_search_files_prints_lines_around_a_hit(folder: Path) -> None:
 def test_search_files_cuts_long_texts_into_parts(made: Made, folder: Path) -> None:
     paragraphs = [" ".join(["the dog"] * 60), "Paris is a city.\n" + "a cup of tea\n" * 40]
     Path("long.md").write_text("\n\n".join(paragraphs), encoding="utf-8")
-    (first, second) = hits("-m", made(seed=7), "tea", "-i", "long.md", "--max-length", "16", "--top-k", "5")
+    first, second = library.search_files("tea", "long.md", model=made(seed=7), max_length=16, top_k=5)
     assert {len(str(hit["text"]).split()) <= 16 for hit in (first, second)} == {True}
     found = {hit["line"] for hit in (first, second)}
     assert 1 in found
