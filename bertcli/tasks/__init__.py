@@ -10,6 +10,7 @@ limits         what a request may cost: the bounds of a door, and the sizes that
                multiplied to a size**
 options        declare the options of a task or a command once, for Python and for the command line; **which options are
                for Python and HTTP alone**
+prompt_options the options of tasks that give vectors: prompts, chunks; **that these exclude one another**
 rank           documents by relevance to a query
 registry       find the specs of tasks: `TaskSpec` holds a task's options, needs, inputs, record and table; **what a
                task needs, reads and answers**

@@ -2,62 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from bertcli.errors import BertcliError, check_whole
+from bertcli.errors import BertcliError
 from bertcli.files.texts import Pairs
 from bertcli.tasks.encode_output import EVERY_OUTPUT, PER_TEXT, PER_TOKEN, SPARSE, EncodeOutput
 from bertcli.tasks.examples import Example, Subject
-from bertcli.tasks.options import ReadOptions, numbers, option
+from bertcli.tasks.options import numbers, option
+from bertcli.tasks.prompt_options import PromptedOptions
 from bertcli.tasks.registry import TEXTS_WITH_IDS, TaskSpec, Use
 
 Pooling = Literal["auto", "mean", "cls", "max", "lasttoken", "pooler", "none"]
 # How a text becomes one dense vector, which a sparse one is not.
 OF_DENSE = ("pooling", "layer", "normalize", "truncate_dim")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PromptedOptions(ReadOptions):
-    """Options of tasks that give vectors: prompts, and chunks of long texts."""
-
-    _: KW_ONLY
-    prompt_name: str | None = option(None, "NAME", "Put the model's prompt of this name before each text.")
-    prompt: str | None = option(
-        None, "TEXT",
-        "Put this before every text; '' for nothing. (default: the model's own prompt, if it has one)",
-    )  # fmt: skip
-    chunk: int | Sequence[int] | None = option(
-        None, "N[,OVERLAP]",
-        "Several vectors for a text of more than N tokens, one for each part of it, cut between words; "
-        "neighboring parts share up to OVERLAP tokens.", read=numbers("256 or 256,32"),
-    )  # fmt: skip
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.prompt is not None and self.prompt_name is not None:
-            raise BertcliError(
-                "Give a prompt or the name of one, not both (prompt, prompt_name; --prompt, --prompt-name)."
-            )
-        if self.chunk is None:
-            return
-        if self.max_length is not None:
-            raise BertcliError(
-                "Chunks have a length of their own: leave out max_length (--max-length), or chunk (--chunk)."
-            )
-        for number in self.chunk_sizes:
-            check_whole("chunk (--chunk)", number)
-        size, *overlap = self.chunk_sizes or [0]
-        if len(overlap) > 1 or not 0 <= sum(overlap) < size:
-            sizes = ",".join(map(str, self.chunk_sizes))
-            raise BertcliError(
-                f"chunk (--chunk) is {sizes}: give a size of 1 or more tokens, or a size and an overlap below it."
-            )
-
-    @property
-    def chunk_sizes(self) -> list[int]:
-        """The size of chunks and, if it is given, their overlap."""
-        chunk: Any = self.chunk
-        return [*chunk] if isinstance(chunk, Sequence) and not isinstance(chunk, str) else [chunk]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,7 +12,7 @@ from bertcli.files.formats import ARRAYS, SEVERAL, VECTOR_TABLES
 from bertcli.report.tables import OWN_ID, Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import CAT, QUESTION, Example, Subject
-from bertcli.tasks.options import PromptedOptions
+from bertcli.tasks.prompt_options import PromptedOptions
 from bertcli.tasks.registry import MASKED_SAMPLE, SENTENCE_SAMPLE, Fields, Needs
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import NamedTuple, TypeVar
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.prompts import Role
 from bertcli.loaded_model import LoadedModel
-from bertcli.tasks.encode import PromptedOptions
 from bertcli.tasks.options import ReadOptions
+from bertcli.tasks.prompt_options import PromptedOptions
 
 logger = logging.getLogger("bertcli")
 P = TypeVar("P", bound=PromptedOptions)
