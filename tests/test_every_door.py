@@ -49,6 +49,11 @@ class Refused(NamedTuple):
 
 TOO_SHORT = "max_length (--max-length) 1 is too small: a text needs 2 tokens."
 TOO_LONG = "max_length (--max-length) is 100000, more than the 256 positions of this model."
+TOO_MANY_FILLINGS = (
+    "--joint gives at most 250 fillings, and 251 are asked for: choose a smaller top_k (--top-k), or fill each mask "
+    "alone."
+)
+OF_TARGETS = "--within-word does not apply to a target (--target): leave it out."
 REFUSED = [
     Refused("classify", "bert-mini-sentiment", {"multi_label": True},
             "template and multi_label are for candidates (--candidates), and there are none.", shell=2),
@@ -93,13 +98,10 @@ REFUSED = [
             "There is an empty candidate among ('a', '') (--candidates): leave it out."),
     Refused("fill-mask", "bert-mini-mlm", {"max_length": 1}, TOO_SHORT, MASKED),
     Refused("fill-mask", "bert-mini-mlm", {"max_length": 100_000}, TOO_LONG, MASKED),
-    Refused("fill-mask", "bert-mini-mlm", {"joint": True, "top_k": 251},
-            "--joint gives at most 250 fillings, and 251 are asked for: choose a smaller top_k (--top-k), or fill each "
-            "mask alone.", MASKED),
+    Refused("fill-mask", "bert-mini-mlm", {"joint": True, "top_k": 251}, TOO_MANY_FILLINGS, MASKED),
     Refused("score", "bert-mini-mlm", {"max_length": 1}, TOO_SHORT),
     Refused("score", "bert-mini-mlm", {"max_length": 100_000}, TOO_LONG),
-    Refused("score", "bert-mini-mlm", {"target": "tea", "within_word": True},
-            "--within-word does not apply to a target (--target): leave it out.", MASKED, shell=2),
+    Refused("score", "bert-mini-mlm", {"target": "tea", "within_word": True}, OF_TARGETS, MASKED, shell=2),
     Refused("score", "bert-mini-mlm", {"target": ""},
             "The target '' does not match text 0 ('A [MASK] and a [MASK].'): they have 2 and 8 tokens and differ at "
             "token 1 ([SEP]); write one [MASK] for every masked word piece.", MASKED),

@@ -375,7 +375,8 @@ REFUSED = {
     "test_help.py": {
         *("--batch-size", "--estimate", "--col", "-k", "--context", "-r", "-q", "--labels", "--target", "--explain"),
         *("--json", "--html", "--hidden-size", "--workers", "--device", "--graph", "--classifier"),
-        *("--queries", "--vectors", "--versus"),
+        *("--queries", "--vectors", "--versus", "-i", "--max-length", "--max-answer-length", "--pooling"),
+        "--truncate-dim",
     },
     "test_pass_times.py": {"-m"},
     "test_patch.py": {"-i"},
