@@ -14,6 +14,7 @@ import pytest
 
 anyio = pytest.importorskip("anyio")
 mcp = pytest.importorskip("mcp")
+from helpers.known_taggers import guide_tagger  # noqa: E402
 from helpers.roots import write_root  # noqa: E402
 from helpers.terminal import bertcli  # noqa: E402
 from mcp.client.stdio import stdio_client  # noqa: E402
@@ -381,6 +382,7 @@ def test_mcp_is_started_as_the_page_tells_each_editor(root: Path, monkeypatch: p
 
     async def run() -> None:
         arguments = [argument.replace("${workspaceFolder}", str(root)) for argument in of_vscode["args"]]
+        arguments += ["-m", str(guide_tagger(root.parent / "tagger"))]
         command = mcp.StdioServerParameters(command=of_vscode["command"], args=arguments, env={**os.environ})
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
             async with (
@@ -388,8 +390,13 @@ def test_mcp_is_started_as_the_page_tells_each_editor(root: Path, monkeypatch: p
                 mcp.ClientSession(answers, requests) as session,
             ):
                 await session.initialize()
+                listed = await session.call_tool("list_files", {})
+                files = [record["file"] for record in listed.structured_content["records"]]
                 answer = await session.call_tool("search", {"query": "tea in Japan", "top_k": 1})
                 assert answer.structured_content["records"][0]["text"] == "Green tea grows in Japan."
+                assert answer.structured_content["records"][0]["file"] in files
+                hidden = await session.call_tool("redact", {"texts": ["Anna Lee called"]})
+                assert hidden.structured_content["records"][0]["redacted"] == "[PER] called"
 
     anyio.run(run)
 

@@ -194,7 +194,7 @@ def test_the_page_and_the_table_show_what_is_covered(tagger: Path, tmp_path: Pat
     assert re.search(r"covered +0\.81 +\[0\.\d\d, 0\.\d\d\] +12\n", shown.out), shown.out
     assert bertcli("evaluate", file, "-m", tagger, "-o", page).status == 0
     html = page.read_text(encoding="utf-8")
-    assert "share of the characters of true entities that --redact would hide" in html
+    assert "share of the characters of true entities that tag --redact hides, without --only" in html
     assert f"What --redact would leave readable with {tagger}: 4" in html
     cells = re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", html)
     assert ["line 5", "LOC", "new york", "new"] in [cells[i : i + 4] for i in range(len(cells))]

@@ -420,7 +420,7 @@ FIGURES = {
     "precision": FigureSpec("share of the entities found that are right, in extent and type"),
     "recall": FigureSpec("share of the true entities that are found, in extent and type"),
     "macro_f1": MACRO_F1,
-    "covered": FigureSpec("share of the characters of true entities that --redact would hide"),
+    "covered": FigureSpec("share of the characters of true entities that tag --redact hides, without --only"),
     "accuracy": FigureSpec("share of words whose type is right"),
     "f1:TYPE": FigureSpec("F1 of the entities of one type"),
 }
