@@ -350,6 +350,10 @@ BROKEN = {
     "telling": ("raise ValueError('a\\x1b[31m\\u202eb')", "ValueError: a\\x1b[31m\\u202eb"),
     "declaring": ("EXTENSION = Extension('x', topics=(Topic(7),))", "AttributeError: 'int' object has no attribute"),
     "shapeless": ("EXTENSION = 'tag'", "its entry point names shapeless, which has no EXTENSION that is an Extension"),
+    "folded": (
+        "EXTENSION = Extension('x', kind_folders=('x',))",
+        "kind_folders are for wings: a plugin reads models by a class in their modules.json (kinds)",
+    ),
     "wrongly": ("EXTENSION = Extension('x', commands=['x'])", "commands is no tuple of Command"),
     "mapped": ("EXTENSION = Extension('x', names=('x',))", "names is no mapping of names to modules"),
     "withdrawn": (

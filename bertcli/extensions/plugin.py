@@ -219,6 +219,8 @@ def _check(extension: Extension) -> None:
     for topic in extension.topics:
         if not topic.file.is_file():
             raise Unfit(f"there is no {topic.file}")
+    if extension.kind_folders:
+        raise Unfit("kind_folders are for wings: a plugin reads models by a class in their modules.json (kinds)")
     for wing in set(extension.stands_on) - {wing.name for wing in wings()}:
         raise Unfit(f"it needs the wing {wing}, which is not there")
 

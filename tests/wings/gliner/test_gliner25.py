@@ -81,7 +81,7 @@ def test_gliner25_finds_the_entities_of_its_library(case: str, models: dict[str,
         threshold, policy = MODES[mode]
         options: dict[str, Any] = {"threshold": threshold, "nested": policy == "nested", "multi_label": True}
         count += check(model.tag(TEXTS, labels=LABELS, **options), TEXTS, recorded[mode])
-        check([model.tag(text, labels=LABELS, **options)[0] for text in TEXTS[:2]], TEXTS[:2], recorded[mode][:2])
+        check([model.tag([text], labels=LABELS, **options)[0] for text in TEXTS[:2]], TEXTS[:2], recorded[mode][:2])
     count += check(model.tag(TEXTS, labels=DESCRIBED, multi_label=True), TEXTS, recorded["described"])
     assert count > 8
     assert recorded["described"] != recorded["flat"]
@@ -99,12 +99,12 @@ def test_gliner25_scores_candidates_as_its_library(case: str, models: dict[str, 
 
 def test_gliner25_reads_a_text_of_more_tokens_than_there_are_positions(models: dict[str, Model]) -> None:
     spans, (expected,) = RECORDED["deberta-v2"]["long"]
-    records = models["deberta-v2"].tag(LONG, labels=LABELS, threshold=0.9, multi_label=True)
+    records = models["deberta-v2"].tag([LONG], labels=LABELS, threshold=0.9, multi_label=True)
     assert check(records, [LONG], spans)
-    (record,) = models["deberta-v2"].classify(LONG, candidates=CANDIDATES, template=TEMPLATE)
+    (record,) = models["deberta-v2"].classify([LONG], candidates=CANDIDATES, template=TEMPLATE)
     found = {one["label"]: one["score"] for one in record["labels"]}
     np.testing.assert_allclose([found[name] for name in CANDIDATES], expected, **NEAR)
-    (record,) = models["bert"].tag(LONG, labels=LABELS, threshold=0.3, max_length=64)
+    (record,) = models["bert"].tag([LONG], labels=LABELS, threshold=0.3, max_length=64)
     assert max(one["end"] for one in record["entities"]) > len(LONG) // 2, "in windows"
 
 
@@ -146,6 +146,19 @@ def test_gliner25_pools_the_best_spans_of_each_type_first() -> None:
     of_second = sorted(pairs, key=lambda pair: -(starts[pair[0], 1] + ends[pair[1], 1]))[:2]
     found = {*zip(pool.starts.tolist(), pool.ends.tolist(), strict=True)}
     assert {(int(start), int(end)) for start, end in of_second} <= found
+
+
+def test_gliner25_scores_many_types_in_parts(models: dict[str, Model], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {"labels": LABELS, "threshold": 0.2, "multi_label": True}
+    at_once = models["deberta-v2"].tag(TEXTS, **asked)
+    monkeypatch.setattr("bertcli.wings.gliner.boundary.network.MOST_TOGETHER", 10)
+    in_parts = models["deberta-v2"].tag(TEXTS, **asked)
+    for one, other in zip(at_once, in_parts, strict=True):
+        places = [[(span["start"], span["end"]) for span in record["entities"]] for record in (one, other)]
+        assert places[0] == places[1]
+        scores = [[span["score"] for span in record["entities"]] for record in (one, other)]
+        np.testing.assert_allclose(scores[0], scores[1], rtol=0, atol=1e-6)
+    assert any(record["entities"] for record in at_once)
 
 
 def test_gliner25_by_its_commands(folder: Path, tmp_path: Path) -> None:
@@ -202,7 +215,7 @@ def test_gliner25_by_the_server(models: dict[str, Model]) -> None:
         ({"adaptive_threshold": True}, "has the adaptive_threshold true"),
         ({"overlap_policy": "longest"}, "has the overlap_policy 'longest'; bertcli supports flat, nested"),
         ({"boundary_dim": 0}, "has the boundary_dim 0; bertcli runs 1 to 16,384"),
-        ({"pool_size": 10**9}, "has the pool_size 1000000000; bertcli runs 1 to 16,384"),
+        ({"pool_size": 10**9}, "has the pool_size 1000000000; bertcli runs 1 to 1,024"),
         ({"boundary_attention_heads": 3}, "has the boundary_attention_heads 3, of which boundary_dim, 16, is no"),
         ({"pair_temperature": 0}, "has the pair_temperature 0; bertcli runs 1e-06 to"),
         ({"enable_span_content": "yes"}, "has the enable_span_content 'yes': set it to true or false"),

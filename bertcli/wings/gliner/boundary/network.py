@@ -31,7 +31,7 @@ from bertcli.wings.gliner.schema.network import CandidateScores
 from bertcli.wings.gliner.schema.ops import linear_beside
 from bertcli.wings.gliner.schema.rows import SchemaRows, rows_of_pass
 from bertcli.wings.gliner.schema.settings import BEFORE_TEXT, ENTITY, LABEL, TASK
-from bertcli.wings.gliner.spans.ops import label_scores
+from bertcli.wings.gliner.spans.ops import MOST_TOGETHER, in_parts, label_scores
 
 
 class Norm(LayerNorm):
@@ -256,8 +256,14 @@ class SpanScorer(Module):
         types = self.type(bounds.types)
         products = label_scores(spans, divided(types, 0, count), sentences)
         products = scale(products, factor=1 / self.width**0.5)
-        modulated = modulate(spans, divided(self.film(types), 0, count), sentences)
-        of_types = self.output(self.inner(modulated, activation="gelu"))
+        by = divided(self.film(types), 0, count)
+
+        def terms(some: slice) -> Array:
+            modulated = modulate(spans[some], by, sentences[some])
+            return self.output(self.inner(modulated, activation="gelu"))
+
+        # Each span has a row for each type.
+        of_types = in_parts(terms, len(sentences), max(1, MOST_TOGETHER * count // len(types)))
         return pair_logits(products, of_types, bounds.begin, bounds.end, bounds.inside, starts, ends, sentences)
 
 

@@ -20,6 +20,8 @@ ALONE: dict[str, tuple[Any, Any]] = {
     "adaptive_threshold": (False, False),
 }
 MOST_SIZE, MOST_LAYERS = 1 << 14, 100  # far above any model
+# Published models pair 32 boundaries, and score 192 spans, for each type that is asked for.
+MOST_PAIRED, MOST_SPANS = 128, 1024
 HEADS = ("spans", "candidate_scores", "absence")
 
 
@@ -85,8 +87,8 @@ def read_boundary(folder: Folder) -> BoundarySettings:
         attention_layers=layers,
         attention_heads=heads,
         attention_window=_size(head, "boundary_attention_window", 0, least=0, most=1 << 30),
-        pool_boundary_top_k=_size(head, "pool_boundary_top_k", 64, most=1024),
-        pool_size=_size(head, "pool_size", 384),
+        pool_boundary_top_k=_size(head, "pool_boundary_top_k", 64, most=MOST_PAIRED),
+        pool_size=_size(head, "pool_size", 384, most=MOST_SPANS),
         min_pool_per_query=_size(head, "min_pool_per_query", 8, least=0),
         abstention_threshold=_number(head, "abstention_threshold", 0.5, 1, least=0),
         pair_temperature=_number(head, "pair_temperature", 1.0, 1e6),

@@ -17,11 +17,11 @@ from bertcli.tracing.dispatch import Array, Integers, op, watched
 MOST_TOGETHER = 2048  # rows of spans: with 2,048 numbers each 16 MB, which a core's caches take in turn
 
 
-def in_parts(run: Callable[[slice], Array], count: int) -> Array:
-    """Compute `count` rows, some at a time, so that what lies between fits the caches; at once for a watcher."""
-    if watched() or count <= MOST_TOGETHER:
+def in_parts(run: Callable[[slice], Array], count: int, most: int = MOST_TOGETHER) -> Array:
+    """Compute `count` rows, at most `most` at a time, so that what lies between fits the caches; at once if watched."""
+    if watched() or count <= most:
         return run(slice(0, count))
-    return np.concatenate([run(slice(first, first + MOST_TOGETHER)) for first in range(0, count, MOST_TOGETHER)])
+    return np.concatenate([run(slice(first, first + most)) for first in range(0, count, most)])
 
 
 # Element-wise operations for each number of an LSTM's result: of four gates two biases, a sum and an activation, of
