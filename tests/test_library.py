@@ -21,7 +21,8 @@ from bertcli.cli.app import application
 from bertcli.tasks.options import declared, types_of
 from bertcli.tasks.registry import specs
 from bertcli.wings.evaluate.options import Evaluate
-from bertcli.wings.interpret.registry import view_specs
+from bertcli.wings.interpret import VIEWS
+from bertcli.wings.interpret.command import view_spec
 
 TEXTS = ["a cup of tea", "the dog", "Paris is a city.", "the dog and the cat"]
 
@@ -73,7 +74,7 @@ def test_library_answers_keywords_of_other_libraries_in_every_call() -> None:
 
 def test_library_says_in_words_of_which_type_an_option_is() -> None:
     """Of every task and view, whatever its options are."""
-    for options in (*(task.options for task in specs()), *(view.options for view in view_specs()), Evaluate):
+    for options in (*(task.options for task in specs()), *(view_spec(view.name).options for view in VIEWS), Evaluate):
         for item in declared(options):
             # The model sets the bounds of a number without one, and says what it is not.
             if item.init and int not in types_of(item.type):

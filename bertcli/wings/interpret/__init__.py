@@ -1,72 +1,52 @@
 """Views of a model at work, by forward passes alone: explain, lens, heads, patch, probe, diff.
 
-command   make the command of a view from its spec (specs/), and print its result or write it as a record or a page
-examples  examples of the views for `bertcli info`: which of them can use a model, with texts that suit it; **which
-          model has which view**
-labelled  read the labelled texts of the view probe from a file
-options   the options that several views share: maximum length (`CutOptions`) and the target (`TargetOptions`)
-registry  find the specs of the views (explain, lens, heads, patch, probe, diff), of which command.py makes commands
+command    make the command of a view from its spec (specs/), and print its result or write it as a record or a page
+examples   examples of the views for `bertcli info`: which of them can use a model, with texts that suit it; **which
+           model has which view**
+labelled   read the labelled texts of the view probe from a file
+options    the options that several views share: maximum length (`CutOptions`) and the target (`TargetOptions`)
+view_spec  what the command of a view is made of: `ViewSpec`
 """
 
 from pathlib import Path
 
 from bertcli.extensions import Command, Extension, Topic
 
-VIEWS = ("explain", "lens", "heads", "patch", "probe", "diff")
+
+def _view(name: str, summary: str, *other_words: str) -> Command:
+    """Declare a view: its spec in specs/ and its work in compute/ are found by its name."""
+    return Command(name, "Interpret", summary, "bertcli.wings.interpret.command", other_words=other_words)
+
+
+# In the order in which --help lists them.
+VIEWS = (
+    _view(
+        "explain",
+        "Occlusion: which words speak for a result, and which against it.",
+        "occlusion",
+        "attribute",
+        "saliency",
+    ),
+    _view("lens", "Logit lens: what each layer would predict, and when the answer appears.", "logit-lens"),
+    _view("heads", "Attention heads: where each looks, and what the result loses without it.", "attention"),
+    _view(
+        "patch",
+        "Activation patching: which layer and token carry the difference between two texts.",
+        "activation-patching",
+        "causal-tracing",
+    ),
+    _view(
+        "probe",
+        "Linear probes: what each layer's states know about your labels; train a classifier from them.",
+        "linear-probe",
+    ),
+    _view("diff", "Compare two models tensor by tensor and step by step; find where they first differ.", "compare"),
+)
 
 WING = Extension(
     "interpret",
-    commands=(
-        Command(
-            "explain",
-            "Interpret",
-            "Occlusion: which words speak for a result, and which against it.",
-            module="bertcli.wings.interpret.command",
-            position=1,
-            other_words=("occlusion", "attribute", "saliency"),
-        ),
-        Command(
-            "lens",
-            "Interpret",
-            "Logit lens: what each layer would predict, and when the answer appears.",
-            module="bertcli.wings.interpret.command",
-            position=2,
-            other_words=("logit-lens",),
-        ),
-        Command(
-            "heads",
-            "Interpret",
-            "Attention heads: where each looks, and what the result loses without it.",
-            module="bertcli.wings.interpret.command",
-            position=3,
-            other_words=("attention",),
-        ),
-        Command(
-            "patch",
-            "Interpret",
-            "Activation patching: which layer and token carry the difference between two texts.",
-            module="bertcli.wings.interpret.command",
-            position=4,
-            other_words=("activation-patching", "causal-tracing"),
-        ),
-        Command(
-            "probe",
-            "Interpret",
-            "Linear probes: what each layer's states know about your labels; train a classifier from them.",
-            module="bertcli.wings.interpret.command",
-            position=5,
-            other_words=("linear-probe",),
-        ),
-        Command(
-            "diff",
-            "Interpret",
-            "Compare two models tensor by tensor and step by step; find where they first differ.",
-            module="bertcli.wings.interpret.command",
-            position=6,
-            other_words=("compare",),
-        ),
-    ),
-    names={name: f"bertcli.wings.interpret.compute.{name}" for name in VIEWS},
+    commands=tuple(view._replace(position=place) for place, view in enumerate(VIEWS, start=1)),
+    names={view.name: f"bertcli.wings.interpret.compute.{view.name}" for view in VIEWS},
     examples="bertcli.wings.interpret.examples",
     topics=(Topic(Path(__file__).parent / "guide" / "interpret.md", 7, ("explain",)),),
 )

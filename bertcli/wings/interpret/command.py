@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,8 +20,8 @@ from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
-from bertcli.wings.interpret.registry import ViewSpec, compute, view_spec
 from bertcli.wings.interpret.specs.probe import CLASSIFIER, LabelledTextOptions
+from bertcli.wings.interpret.view_spec import ViewSpec
 
 if TYPE_CHECKING:
     from bertcli.files.texts import Texts
@@ -164,10 +165,20 @@ class BothModels(ModelOptions):
     )
 
 
+def view_spec(name: str) -> ViewSpec:
+    """The spec of a view."""
+    spec: ViewSpec = import_module(f"{__package__}.specs.{name}").SPEC
+    return spec
+
+
+def compute(spec: ViewSpec) -> Any:
+    """Import the module in compute/ of a view; only then, since it imports NumPy, which --help does without."""
+    return import_module(f"{__package__}.compute.{spec.name}")
+
+
 def command_parts(name: str) -> CommandParts:
     """The parts of a view's command; the docstring of its options is the help."""
     spec = view_spec(name)
-    assert spec is not None
     return CommandParts(spec.options.__doc__, groups_of(spec), partial(run, spec))
 
 

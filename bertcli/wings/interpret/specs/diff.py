@@ -5,7 +5,7 @@ from typing import Literal
 
 from bertcli.tasks.options import option
 from bertcli.wings.interpret.options import CutOptions
-from bertcli.wings.interpret.registry import ViewSpec
+from bertcli.wings.interpret.view_spec import ViewSpec
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,4 +46,4 @@ class DiffOptions(CutOptions):
     )  # fmt: skip
 
 
-SPEC = ViewSpec(DiffOptions, reads="two models", position=6)
+SPEC = ViewSpec(DiffOptions, reads="two models")

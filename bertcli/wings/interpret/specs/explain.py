@@ -6,7 +6,7 @@ from typing import Literal
 from bertcli.files.texts import Pairs
 from bertcli.tasks.options import option
 from bertcli.wings.interpret.options import TargetOptions
-from bertcli.wings.interpret.registry import ViewSpec, sample_for
+from bertcli.wings.interpret.view_spec import ViewSpec, sample_for
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,4 +48,4 @@ class ExplainOptions(TargetOptions):
     )
 
 
-SPEC = ViewSpec(ExplainOptions, sample=sample_for, each=True, has_figure=True, position=1)
+SPEC = ViewSpec(ExplainOptions, sample=sample_for, each=True, has_figure=True)

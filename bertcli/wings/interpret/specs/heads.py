@@ -8,7 +8,7 @@ from bertcli.files.texts import Pairs
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import MASKED_SAMPLE
 from bertcli.wings.interpret.options import TargetOptions
-from bertcli.wings.interpret.registry import ViewSpec, sample_for
+from bertcli.wings.interpret.view_spec import ViewSpec, sample_for
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,4 +76,4 @@ def _sample(options: HeadsOptions, texts: Sequence[str]) -> str:
     return sample_for(options, texts) if options.ablate else MASKED_SAMPLE
 
 
-SPEC = ViewSpec(HeadsOptions, sample=_sample, has_figure=True, has_arrays=True, position=3)
+SPEC = ViewSpec(HeadsOptions, sample=_sample, has_figure=True, has_arrays=True)

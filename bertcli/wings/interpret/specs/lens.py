@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from bertcli.files.texts import Pairs
 from bertcli.tasks.options import option
 from bertcli.wings.interpret.options import CutOptions
-from bertcli.wings.interpret.registry import ViewSpec
+from bertcli.wings.interpret.view_spec import ViewSpec
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,4 +35,4 @@ class LensOptions(CutOptions):
     all_tokens: bool = option(False, "", "Look at every token of the text, not only at its masks.", "--all")
 
 
-SPEC = ViewSpec(LensOptions, each=True, has_figure=True, has_arrays=True, position=2)
+SPEC = ViewSpec(LensOptions, each=True, has_figure=True, has_arrays=True)

@@ -6,7 +6,7 @@ from typing import Literal
 from bertcli.errors import BertcliError
 from bertcli.tasks.options import for_python, option
 from bertcli.wings.interpret.options import TargetOptions
-from bertcli.wings.interpret.registry import ViewSpec, sample_for
+from bertcli.wings.interpret.view_spec import ViewSpec, sample_for
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,4 +60,4 @@ class PatchOptions(TargetOptions):
             raise BertcliError("A foil (--foil) needs the word that it is compared with: add word (--word).")
 
 
-SPEC = ViewSpec(PatchOptions, reads="two texts", sample=sample_for, has_figure=True, has_arrays=True, position=4)
+SPEC = ViewSpec(PatchOptions, reads="two texts", sample=sample_for, has_figure=True, has_arrays=True)

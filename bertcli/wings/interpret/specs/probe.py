@@ -7,7 +7,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.formats import ending_of
 from bertcli.files.texts import Pairs
 from bertcli.tasks.options import ReadOptions, delimiter_option, for_python, no_header_option, option
-from bertcli.wings.interpret.registry import ViewSpec
+from bertcli.wings.interpret.view_spec import ViewSpec
 
 ProbePooling = Literal["auto", "mean", "cls", "max", "lasttoken"]
 # The ending of a file that `save` writes; kinds/classifier/file.py has it, too, and imports NumPy, as --help must not.
@@ -114,4 +114,4 @@ def check_name(file: str) -> None:
         )
 
 
-SPEC = ViewSpec(ProbeOptions, reads="labelled texts", has_figure=True, position=5)
+SPEC = ViewSpec(ProbeOptions, reads="labelled texts", has_figure=True)

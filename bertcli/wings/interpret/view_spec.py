@@ -1,16 +1,13 @@
-"""Find the specs of the views (explain, lens, heads, patch, probe, diff), of which command.py makes commands.
+"""`ViewSpec`: what the command of a view (explain, lens, heads, patch, probe, diff) is made of.
 
-A view is a file in specs/ with a `SPEC`, and a file of the same name in compute/; there is no list of them. A plugin
-names both for a view of its own. The file in compute/ has `measure`, which makes results (`report.documents.View`) from
-a model and what the view reads, and `draw`, which makes a page of them; both are called by these names. A result with
-plots has `panels` (`has_figure`). Texts have one result for all, or one each (`each`).
+A view is declared once, in `__init__.py`; its `SPEC` is in specs/, its work in a file of the same name in compute/.
+There `measure` makes results (`report.documents.View`) from a model and what the view reads, and `draw` a page of them;
+command.py calls both by these names. A result with plots has `panels` (`has_figure`). Texts have one result for all, or
+one each (`each`).
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any, Literal
 
 from bertcli.tasks.options import Checked
@@ -33,7 +30,6 @@ class ViewSpec:
     command names none. each: a result for each text, not one for all.
     has_figure: results have `panels`, and can be written as a figure.
     has_arrays: results have `arrays`, by name, and can be written as a file of them (.npz, .safetensors).
-    panel, position: where --help lists the command, and its rank there.
     """
 
     options: type[Checked]
@@ -42,8 +38,6 @@ class ViewSpec:
     each: bool = False
     has_figure: bool = False
     has_arrays: bool = False
-    panel: str = "Interpret"
-    position: int = 0
 
     @property
     def name(self) -> str:
@@ -57,27 +51,3 @@ def sample_for(options: TargetOptions, texts: Sequence[str]) -> str:
         return SENTENCE_SAMPLE
     masks = options.label is None and any(MASK in text for text in texts)
     return MASKED_SAMPLE if masks or options.word is not None else SENTIMENT_SAMPLE
-
-
-def view_specs() -> list[ViewSpec]:
-    """The specs of all views, in the order in which --help shows them."""
-    found = (_spec_in(module) for module in _modules())
-    return sorted(filter(None, found), key=lambda one: one.position)
-
-
-def view_spec(name: str) -> ViewSpec | None:
-    """The spec of a view by its command's name; None for any other name."""
-    return _spec_in(name) if name in _modules() else None
-
-
-def _modules() -> list[str]:
-    return [module.name for module in iter_modules([str(Path(__file__).parent / "specs")])]
-
-
-def _spec_in(module: str) -> ViewSpec | None:
-    return getattr(import_module(f"{__package__}.specs.{module}"), "SPEC", None)
-
-
-def compute(spec: ViewSpec) -> Any:
-    """Import the module in compute/ of a view; only then, since it imports NumPy, which --help does without."""
-    return import_module(f"{__package__}.compute.{spec.name}")
