@@ -15,7 +15,6 @@ from bertcli.errors import BertcliError
 from bertcli.extensions import plugin_commands
 from bertcli.extensions.plugin import own_names
 from bertcli.files.write.draft_folder import draft_folder
-from bertcli.model import Model
 from bertcli.report.written import say_written
 
 PAGE = FOLDER / "plugins.md"
@@ -48,6 +47,8 @@ def plugin(options: PluginOptions) -> None:
             "NAME", f"{name!r} is no name of a command and a module: use one word of small letters, as in shout."
         )
     own = {word for _, word in own_names()}
+    from bertcli.model import Model  # late: NumPy comes with it
+
     if name in own or name in plugin_commands() or hasattr(Model, name) or name == WORK:
         raise wrong("NAME", f"{name!r} is taken: choose another name.")
     folder = Path(f"bertcli-{name}")
