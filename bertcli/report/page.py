@@ -46,6 +46,7 @@ ROOM = ((PHONE, 270), (900, 640), (1300, 690), (1600, 950))
 PER_DIGIT, PER_IDEOGRAPH, PER_LETTER, PER_COLUMN = 7.6, 13.0, 6.2, 14.0  # pixels in a heat map
 PER_EM, BOLD = 13.0, 1.3
 COMPACT = 0.82  # of that width
+SHORT_NAME = 16  # letters of a row's name that no page divides: page.css gives names that it may divide a wide column
 DENSE = 18  # columns of a heat map that on a phone are smaller still
 PAGE = (
     '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -202,7 +203,7 @@ def _cells(row: Sequence[str], columns: Sequence[Column], named: bool) -> Iterat
 
 def _breakable(text: str) -> list[str]:
     """Split a path where a narrow page may break it: behind dots and lines, not within words."""
-    if isinstance(text, Markup):
+    if isinstance(text, Markup) or len(text) <= SHORT_NAME:
         return [text]
     parts = re.split(r"(?<=[._])(?=\w)", text)
     return [item for part in parts for item in (Markup("<wbr>"), part)][1:]

@@ -102,6 +102,13 @@ def test_page_tables_have_headings_for_screen_readers() -> None:
     assert found.text == ["Words", "word", "share", "<a>", "1", "b", "2"]
 
 
+def test_page_divides_the_long_name_of_a_row_at_its_dots_and_no_short_one() -> None:
+    rows = [("weighted_f1", "1"), ("encoder.layers.0.attention", "2")]
+    drawn = str(table("", [Column("Name"), Column("n")], rows))
+    assert ">weighted_f1<" in drawn
+    assert "encoder.<wbr>layers.<wbr>0.<wbr>attention" in drawn
+
+
 def test_page_rows_of_many_cells_name_their_columns_for_a_phone() -> None:
     columns = [Column("Layer", number=True), *map(Column, ("a", "b", "c")), Column("From <0>")]
     shown = table("Layers", columns, [["1", "2", "3", "4", "5"]])
