@@ -38,6 +38,7 @@ CORE = (
     ("info", "bert-mini-mlm"),
     ("doctor",),
     ("guide",),
+    ("plugin", "shout"),
 )
 NEED_A_MODEL = {"tag", "answer", "rank"}  # that is not bundled; they are tasks as classify is
 RUN_ALL = """
