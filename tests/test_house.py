@@ -372,7 +372,9 @@ def test_no_word_of_the_core_is_a_command_of_a_wing() -> None:
 # Tests in which a command is given an option that it does not have, because its answer is what they are about.
 REFUSED = {
     "test_gliner.py": {"--labels"},
+    "test_arguments.py": {"--layers", "--text"},
     "test_help.py": {
+        "--head",
         *("--batch-size", "--estimate", "--col", "-k", "--context", "-r", "-q", "--labels", "--target", "--explain"),
         *("--json", "--html", "--hidden-size", "--workers", "--device", "--graph", "--classifier"),
         *("--queries", "--vectors", "--versus", "-i", "--max-length", "--max-answer-length", "--pooling"),

@@ -236,8 +236,11 @@ def arguments_as_texts(options: InputOptions, called: str, way_on: str) -> "Text
     from bertcli.files.texts import STANDARD_INPUT, from_arguments
 
     texts = (options.texts or [])[: options.limit]
-    for text in filter(os.path.isfile, (*texts, options.text_pair or "")):
-        logger.info("%r is taken as a text; to read the file of that name: -i %s", text, text)
+    for text in (*texts, options.text_pair or ""):
+        is_folder = os.path.isdir(text)
+        if is_folder or os.path.isfile(text):
+            kind = "folder" if is_folder else "file"
+            logger.info("%r is taken as a text; to read the %s of that name: -i %s", text, kind, text)
     if len(texts) >= MANY_WORDS and called == "text" and not any(" " in text for text in texts):
         logger.info("%d texts of one word each; a text of several words stands in quotes.", len(texts))
     if STANDARD_INPUT in (*texts, options.text_pair):

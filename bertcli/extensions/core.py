@@ -9,7 +9,7 @@ COMMANDS = (
         "Compare texts: the cosine similarity of every pair.",
         module="bertcli.cli.similarity",
         position=2,
-        other_words=("cosine", "sim"),
+        other_words=("cosine", "sim", "dedupe", "duplicates", "paraphrases"),
     ),
     Command(
         "neighbors",
@@ -25,7 +25,7 @@ COMMANDS = (
         "Show what a model is, and which commands can use it.",
         module="bertcli.cli.info",
         position=1,
-        other_words=("show", "models", "list"),
+        other_words=("show", "models", "list", "download", "pull"),
     ),
     Command(
         "params",
@@ -57,7 +57,7 @@ COMMANDS = (
         "Show what determines speed here: BLAS, its kernel, threads, measured rates.",
         module="bertcli.cli.doctor",
         position=5,
-        other_words=("check",),
+        other_words=("check", "version"),
     ),
     Command(
         "guide",

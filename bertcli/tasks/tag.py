@@ -288,5 +288,5 @@ SPEC = TaskSpec(
     examples=examples,
     position=5,
     uses=(Use("tag", "token_classifier", asked=[{}, OF_TYPES]), Use("entities", asked=[OF_TYPES])),
-    other_words=("ner", "entities", "pos", "redact"),
+    other_words=("ner", "entities", "pos", "redact", "anonymize", "deidentify", "pseudonymize"),
 )

@@ -55,6 +55,8 @@ def test_a_model_that_is_meant_as_a_text_is_piped_in_or_follows_m() -> None:
         (("params", "base"), "bertcli params --variant base?"),
         (("params", "my-model"), "bertcli params -m my-model?"),
         (("trace", "A cup", "of tea"), "pair two with --text-pair"),
+        (("lens", "A [MASK]", "--layers", "all"), "every layer is shown"),
+        (("diff", "one", "two", "--text", "tea"), "texts stand behind the models: bertcli diff MODEL OTHER TEXT"),
         (("probe", "labels.csv"), "bertcli probe -i labels.csv?"),
         (("export", "my-model"), "give a file (-o model.onnx) or a folder (-o my-folder)"),
         (("export", "one", "two", "three"), "give a model and a file, as in MODEL model.onnx"),
@@ -87,3 +89,10 @@ def test_a_missing_classifier_says_what_to_do(tmp_path: Path) -> None:
 def test_a_text_longer_than_any_path_is_a_text() -> None:
     done = bertcli("tokenize", "word " * 2000)
     assert (done.status, len(done.out.splitlines())) == (0, 2004)
+
+
+def test_a_folder_given_as_a_text_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "letters").mkdir()
+    told = bertcli("tokenize", "letters").err
+    assert "Note: 'letters' is taken as a text; to read the folder of that name: -i letters" in told

@@ -28,7 +28,9 @@ VIEWS = (
         "saliency",
     ),
     _view("lens", "Logit lens: what each layer would predict, and when the answer appears.", "logit-lens"),
-    _view("heads", "Attention heads: where each looks, and what the result loses without it.", "attention"),
+    _view(
+        "heads", "Attention heads: where each looks, and what the result loses without it.", "attention", "visualize"
+    ),
     _view(
         "patch",
         "Activation patching: which layer and token carry the difference between two texts.",
@@ -39,6 +41,9 @@ VIEWS = (
         "probe",
         "Linear probes: what each layer's states know about your labels; train a classifier from them.",
         "linear-probe",
+        "train",
+        "finetune",
+        "fine-tune",
     ),
     _view("diff", "Compare two models tensor by tensor and step by step; find where they first differ.", "compare"),
 )

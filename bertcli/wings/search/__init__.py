@@ -28,7 +28,7 @@ WING = Extension(
             "Semantic search: find the texts nearest to a query, in files or among vectors that encode wrote.",
             module="bertcli.wings.search.command",
             position=1,
-            other_words=("find", "query", "knn"),
+            other_words=("find", "query", "knn", "grep"),
         ),
     ),
     names=dict.fromkeys(("search", "search_files"), "bertcli.wings.search.calls"),
