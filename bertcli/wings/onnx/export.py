@@ -4,12 +4,14 @@ import json
 import logging
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from filecmp import cmp
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertcli.engine.packing import Packed
 from bertcli.engine.padded_batch import pack_padded
@@ -28,9 +30,11 @@ from bertcli.report.terminal import visible
 from bertcli.tasks.compute.encode import EncodeSteps
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.options import takes
+from bertcli.tasks.parts.sample_sentences import SENTENCES
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.onnx import file as onnx_file
 from bertcli.wings.onnx import rules
+from bertcli.wings.onnx.exactness import LEAST, TOGETHER
 from bertcli.wings.onnx.export_options import ExportOptions, Precision
 from bertcli.wings.onnx.exporter import HIDDEN, exporter_of
 from bertcli.wings.onnx.graph import IDS, MASK, SEGMENTS, StoredType
@@ -155,7 +159,10 @@ def _make_graph(model: LoadedModel, file: Path, options: ExportOptions) -> Expor
     onnx_file.write_parts(made, file, two_files=onnx_file.size_of_weights(made) >= onnx_file.LARGEST_FILE)
     if precision == "int8":
         onnx_file.quantize(file)
-        logger.info(onnx_file.LESS_EXACT)
+        if verifies and model.layout is not None and model.layout.has_tokenizer:
+            _check_int8(results, file)
+        else:
+            logger.info(onnx_file.LESS_EXACT)
     error = difference(results, file) if verifies else None
     if error is not None and precision == "float32" and not error <= LARGEST_DIFFERENCE:
         raise BertcliError(f"The graph's results differ from NumPy's by {error:.1e}: please report this model.")
@@ -200,19 +207,65 @@ def difference(options: "GraphResults", file: Path) -> float:
     ids = np.random.default_rng(0).integers(0, config.vocab_size, mask.shape)
     # All segments occur.
     segments = np.tile(np.arange(length) * config.segment_count // length, (2, 1))
-    batch, *_ = pack_padded(ids, segments, mask)
-    results = options.numpy(batch)
-    of_graph = Session(file, packed=False)({IDS: ids, SEGMENTS: segments, MASK: mask.astype(np.int64)})
     differences = [0.0]
-    for name, expected in results.items():
-        found = of_graph[name]
-        # Of results with a row for each token the graph has rows for padding, too.
-        if len(expected) == mask.sum():
-            found = found[mask]
+    for expected, found in _of_both(options, Session(file, packed=False), ids, segments, mask):
         largest = max(1.0, np.abs(expected).max())
         differences.append(float(np.abs(found - expected).max() / largest))
     # np.max keeps NaN, where max would not.
     return float(np.max(differences))
+
+
+def _check_int8(results: "GraphResults", file: Path) -> None:
+    """Log the mean cosine of a file's results with NumPy's on built-in sentences. Errors: BertcliError if it is low."""
+    model, session = results.model, Session(file, packed=False)
+    cosines = []
+    # A small vocabulary may have no token for a text.
+    encoded = model.tokenizer.encode(SENTENCES, max_length=model.config.max_tokens)
+    # In the order of their lengths, in which a padded batch is packed.
+    tokens = sorted((text for text in encoded if text.ids), key=lambda text: len(text.ids))
+    for first in range(0, len(tokens), TOGETHER):
+        texts = tokens[first : first + TOGETHER]
+        longest = max(len(text.ids) for text in texts)
+        ids, segments = np.zeros((2, len(texts), longest), np.int64)
+        lengths = np.array([[len(text.ids)] for text in texts])
+        mask = np.arange(longest) < lengths
+        ids[mask] = [id for text in texts for id in text.ids]
+        segments[mask] = [segment for text in texts for segment in text.segments]
+        for pair in _of_both(results, session, ids, segments, mask):
+            rows = [x.reshape(len(x), -1).astype(np.float64) for x in pair]
+            # A single number has no direction: those of all texts have.
+            expected, found = rows if rows[0].shape[1] > 1 else (x.T for x in rows)
+            with np.errstate(all="ignore"):  # damaged weights are reported where their results are used
+                norms = np.linalg.norm(expected, axis=1) * np.linalg.norm(found, axis=1)
+                cosines.append((expected * found).sum(axis=1) / norms)
+    cosine = float(np.concatenate(cosines).mean())
+    said = (
+        f"int8 of {model.name}: results have cosine {cosine:.3f} with float32's on average "
+        f"({len(SENTENCES)} built-in sentences)"
+    )
+    if cosine < LEAST:
+        raise BertcliError(
+            f"{said}, which is too far from it: compute in float32 with weights of int8 (--dtype int8), or take it as "
+            "it is (--no-verify)."
+        )
+    logger.info("%s.", said)
+
+
+def _of_both(
+    options: "GraphResults",
+    session: Session,
+    ids: NDArray[np.int64],
+    segments: NDArray[np.int64],
+    mask: NDArray[np.bool_],
+) -> Iterator[tuple[Array, Array]]:
+    """Yield each result of a padded batch from NumPy and from a session, without rows of padding."""
+    batch, *_ = pack_padded(ids, segments, mask)
+    results = options.numpy(batch)
+    of_graph = session({IDS: ids, SEGMENTS: segments, MASK: mask.astype(np.int64)})
+    for name, expected in results.items():
+        found = of_graph[name]
+        # Of results with a row for each token the graph has rows for padding, too.
+        yield expected, found[mask] if len(expected) == mask.sum() else found
 
 
 # ------------------------------------------------------------------------------------------- what a graph gives

@@ -25,6 +25,7 @@ from bertcli.errors import BertcliError
 from bertcli.models.textbook import TextbookConfig
 from bertcli.network.module import parameters
 from bertcli.tasks.encode import Pooling
+from bertcli.tasks.parts import sample_sentences
 from bertcli.wings.onnx import export as exporting
 from bertcli.wings.onnx import file as onnx_file
 from bertcli.wings.onnx.export import Exported, export_file, export_folder
@@ -183,6 +184,30 @@ def test_export_of_half_the_size_and_of_a_quarter(made: Made, tmp_path: Path) ->
     batch = tokens_of(model, ["What a wonderful film!", "Dull from the first minute to the last."])
     for precision in sizes:
         assert run(tmp_path / f"{precision}.onnx", batch)["logits"].argmax(axis=1).tolist() == [1, 0]
+
+
+def test_export_of_int8_says_how_near_its_results_are(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Computed again here, a sentence at a time; below the bound nothing is written."""
+    model, file = bertcli.load("bert-mini-sentence"), tmp_path / "m.onnx"
+    caplog.set_level(logging.INFO, "bertcli")
+    export_file(model, file, ExportOptions(precision="int8"))
+    cosines = []
+    for sentence in sample_sentences.SENTENCES:
+        vector = run(file, tokens_of(model, [sentence]))["sentence_embedding"][0]
+        cosines.append(float(vector @ model.encode([sentence])[0]) / np.linalg.norm(vector))
+    said = "int8 of bert-mini-sentence: results have cosine "
+    (told,) = (record.getMessage() for record in caplog.records if record.getMessage().startswith(said))
+    assert "with float32's on average (64 built-in sentences)" in told
+    # Which numbers int8 has depends a little on what it is batched with; the graph also gives hidden states.
+    assert float(told.removeprefix(said).split()[0]) == pytest.approx(np.mean(cosines), abs=0.01)
+    monkeypatch.setattr("bertcli.wings.onnx.export.LEAST", 0.9999)
+    refused = tmp_path / "refused.onnx"
+    with pytest.raises(BertcliError, match=r"too far from it: compute in float32 with weights of int8"):
+        export_file(model, refused, ExportOptions(precision="int8"))
+    assert not refused.exists()
+    assert export_file(model, refused, ExportOptions(precision="int8", verify=False)).difference is None
 
 
 def test_export_of_int8_leaves_logging_alone(made: Made, tmp_path: Path) -> None:
