@@ -46,11 +46,12 @@ def nearest_pairs(blocks: Sequence[Block], top_k: int, min_score: float = -1.0) 
 
 def _best_others(scores: NDArray[np.float64], row: int, top_k: int, min_score: float) -> NDArray[np.intp]:
     """The texts with the largest scores beside a row's own, best first; ties are in the order of the texts."""
-    least = min_score
+    # As scores are printed, so that one that was read there has its own pair.
+    near = scores.astype(np.float32) >= np.float32(min_score)
     if top_k + 1 < len(scores):
         # With itself, the row is among the best; what equals the last of them up to rounding may be better.
-        least = max(least, np.partition(scores, -top_k - 1)[-top_k - 1] - ROUNDING)
-    candidates: NDArray[np.intp] = np.flatnonzero(scores >= least)
+        near &= scores >= np.partition(scores, -top_k - 1)[-top_k - 1] - ROUNDING
+    candidates: NDArray[np.intp] = np.flatnonzero(near)
     others = candidates[candidates != row]
     best: NDArray[np.intp] = others[best_first(scores[others], top_k)]
     return best
