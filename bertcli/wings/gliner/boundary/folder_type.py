@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bertcli.folder.files import Folder
-from bertcli.wings.gliner.boundary.settings import BoundarySettings, read_boundary
+from bertcli.wings.gliner.boundary.settings import read_boundary
 from bertcli.wings.gliner.schema.folder_type import SchemaFolder, architecture_of
 from bertcli.wings.gliner.schema.settings import BOUNDARY
 
@@ -26,7 +26,7 @@ class BoundaryFolder(SchemaFolder):
     def read(self, folder: Folder) -> Any:
         return read_boundary(folder)
 
-    def open(self, network: Folder, settings: BoundarySettings) -> "NetworkFiles":  # type: ignore[override]
+    def open(self, network: Folder, settings: Any) -> "NetworkFiles":
         from bertcli.wings.gliner.boundary.weights import open_boundary
 
         return open_boundary(network, settings)
