@@ -22,9 +22,9 @@ output         where a result goes, in every command; **what is refused of an ou
 params         the command params, and what trace shares with it: the model they analyze, which need not have weights
 plugin         `bertcli plugin`: write a package to begin with; **which names it may have**
 process        the process around a command
-request        the request of a task's command, made of its options; what each kind of task reads; **which options
-               contradict each other; which model is noted as not trained for this; which columns are question and
-               context, query and document**
+request        the request of a task's command, made of its options; what each kind of task reads; **that files are
+               read to their ends before any work; which options contradict each other; which model is noted as not
+               trained for this; which columns are question and context, query and document**
 results        what comes of a request, printed or written; what must be equal for --resume
 rewritten      files that are written again with other texts: when, and what is said (tag --redact)
 similarity     bertcli similarity: how much texts are alike

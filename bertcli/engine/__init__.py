@@ -11,7 +11,8 @@ threads         how many there are, and how they share a pass; **how many are us
 pauses          where a server looks whether a long computation is still wanted
 blas            OpenBLAS: which of its kernels, how many of its threads; **which kernel is taken**
 memory          freed memory, kept from batch to batch
-positions       what the other families compute from positions: relative positions, windows, rotations
+positions       what the other families compute from positions: relative positions, windows, rotations, and the position
+                ids that RoBERTa counts
 rope            the inverse frequencies of rotary positions
 sliding_window  attention to tokens near by
 experts         mixture of experts

@@ -1,4 +1,6 @@
-"""Model families, one file each; registry.py finds them. Parts that several share are in network/.
+"""Model families, one file each (deberta has v2 and v3, deberta_v1 version 1); registry.py finds them.
+
+Parts that several share are in network/.
 
 config, rope   the bases of the families' configurations: config.json's keys, read and checked; **which settings are
                refused**

@@ -1,6 +1,6 @@
 """DeBERTa-v2 and v3 (He et al. 2021): disentangled attention to the content and the relative position of tokens.
 
-A score has three terms: content to content, content to position, and position to content.
+A score has three terms: content to content, content to position, and position to content. Version 1: deberta_v1.py.
 """
 
 from collections.abc import Mapping

@@ -5,8 +5,9 @@ connections           how many connections, and how long each may send or read n
 app                   the application: key, body, timeout, errors, log; **with which status an error is answered**
 host_and_origin       who may ask: the headers Host and Origin; **which names it has**
 routes                the table of routes; their functions are in `api/`, a file for each API
-requests              JSON, pydantic models, refusals
-exchange              one request: its tokens, its place in the stream; **when the server is too busy**
+requests              JSON, pydantic models; **which refusal a request of a wrong form gets**
+exchange              one request: its tokens, its place in the stream; **that there is an input, and how many;
+                      when the server is too busy**
 stream                batches in order of arrival, and the thread that computes them; **which requests are computed
                       together**
 embedding             fields and answers of the routes for vectors

@@ -9,7 +9,8 @@ heads_figure   the pictures of attention weights in its figure
 layer_states   every layer's states of labelled texts or words, pooled, as the items that a probe classifies; **which
                states a probe reads**
 lens           the logit lens (nostalgebraist 2020)
-logistic       logistic regression with an L2 penalty, which probes are; **when a fit has converged**
+logistic       logistic regression with an L2 penalty, which probes are: a fit for each C, each begun where the last
+               ended; **when a fit has converged**
 part_watcher   PartWatcher: read or overwrite the states, attention and feed-forward outputs of a pass while it runs
 patch          activation patching: which layer and token carry the difference between the results of two texts
 patch_result   its result: the table of effects, layers by tokens or heads
