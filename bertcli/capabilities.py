@@ -13,7 +13,7 @@ from bertcli import extensions
 from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.examples import CAT, DOG, Example, Subject, accepts
-from bertcli.tasks.registry import compute, find_use, spec, specs
+from bertcli.tasks.registry import find_use, spec, specs, work_of
 
 # Words that a shell takes as they are, and those that it takes in double quotes.
 PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
@@ -50,7 +50,7 @@ def commands(model: LoadedModel) -> Iterator[Capability]:
     def runs(task: str, **options: Any) -> bool:
         of_task = spec(task)
         assert of_task is not None
-        return accepts(lambda: compute(of_task).plan(model, of_task.options(**options)).limit)
+        return accepts(lambda: work_of(of_task).plan(model, of_task.options(**options)).limit)
 
     subject = Subject(model, runs)
     for task in specs():
@@ -77,7 +77,7 @@ def _every_use(model: LoadedModel) -> Iterator[str]:
         task, of_task = find_use(name)
 
         def accepted(given: Mapping[str, Any]) -> bool:
-            return accepts(lambda: compute(task).plan(model, task.options(**of_task.options, **given)).limit)
+            return accepts(lambda: work_of(task).plan(model, task.options(**of_task.options, **given)).limit)
 
         return any(map(accepted, of_task.asked))
 

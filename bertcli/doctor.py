@@ -61,6 +61,7 @@ def examine() -> dict[str, Any]:
         "products": [product_times(tokens) for tokens in TOKENS],
         "advice": advice(features),
     }
+    # The first `own` puts ours first, the second keeps what a wing brings from replacing any of it.
     return own | brought | own
 
 

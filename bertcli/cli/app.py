@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import bertcli
-from bertcli.cli.command import add_command, declare, parameters_of
+from bertcli.cli.command import add_command, give_parameters, parameters_of
 from bertcli.cli.errors import notes_shown, usage_visible
 from bertcli.cli.help import declaration, own_declaration, whole
 from bertcli.cli.options import CommonOptions
@@ -40,7 +40,7 @@ def application(word: str = "") -> typer.Typer:
         context_settings={"help_option_names": ["--help"]},
     )
     version = Parameter("version", Parameter.KEYWORD_ONLY, default=False, annotation=Version)
-    declare(bert, [version, *parameters_of(CommonOptions)])
+    give_parameters(bert, [version, *parameters_of(CommonOptions)])
     app.callback()(bert)
     own = own_declaration(word)
     if own is not None:

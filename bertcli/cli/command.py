@@ -46,7 +46,7 @@ def add_command(app: typer.Typer, name: str, panel: str, parts: CommandParts) ->
             sys.stdout.flush()
 
     parameters = [parameter for group in parts.groups.values() for parameter in parameters_of(group, parts.endings)]
-    declare(run, [*parameters, *parameters_of(CommonOptions, hidden=True)])
+    give_parameters(run, [*parameters, *parameters_of(CommonOptions, hidden=True)])
     # What is left over is refused with what was meant (`refuse_surplus`).
     settings = {"allow_extra_args": True}
     app.command(name, help=parts.help, rich_help_panel=panel, cls=OurCommand, context_settings=settings)(run)
@@ -78,7 +78,7 @@ class OurCommand(TyperCommand):
 # --------------------------------------------------------------------------------------- from groups to Typer's options
 
 
-def declare(function: Callable[..., None], parameters: list[Parameter]) -> None:
+def give_parameters(function: Callable[..., None], parameters: list[Parameter]) -> None:
     """Give a function these parameters and -h, from which Typer makes its options."""
     context = Parameter("ctx", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     short_help = Parameter("short_help", Parameter.KEYWORD_ONLY, default=False, annotation=ShortHelp)

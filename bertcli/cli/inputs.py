@@ -135,16 +135,6 @@ def read_texts(options: InputOptions, keep_going: bool = False, called: str = "t
     return rows_in(named, columns, keep_going, names_columns(options), way_on, options.limit)
 
 
-def check_rows(texts: "Texts") -> None:
-    """Read files to their ends before any work, so that a bad row is told at once; a pipe is read only once.
-
-    Reading takes a small part of the time of computing. Errors: BertcliError naming the first row that cannot be used.
-    """
-    if texts.files:
-        for _ in texts.rows:
-            pass
-
-
 def columns_of(options: InputOptions) -> "RowColumns":
     """The columns that are read of rows, each with the name of its option in this command."""
     from bertcli.files.read.row_columns import Field, RowColumns

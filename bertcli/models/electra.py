@@ -2,6 +2,8 @@
 
 Two models come out of its training: a generator, which fills masks, and a discriminator, which finds replaced tokens.
 
+Two things are RoBERTa's, not BERT's: MaskedLM, the generator's head, and FINE_TUNED, the names of heads' tensors.
+
 This file is the example of a family. All that one says is written in five small languages:
 
     axes         the letters of shapes: V, E, H, …                              network/axes.py
@@ -29,8 +31,8 @@ from bertcli.tracing.dispatch import Array
 
 
 # Axes and fields: a module is what it consists of, and `forward`. A letter is the size of an axis, which a key of the
-# configuration says below; `features="E"` is what the norm's own word for its axis stands for here. A name that BERT's
-# module has keeps its meaning, so that most of a family is inherited.
+# configuration says below. LayerNorm calls the axis that it norms "features": `features="E"` says that here it is E. A
+# name that BERT's module has keeps its meaning, so that most of a family is inherited.
 class Embeddings(encoder.Embeddings):
     """BERT's with E numbers a token, then projected to H where that is another number"""
 
@@ -47,6 +49,7 @@ class Embeddings(encoder.Embeddings):
         return x if self.projection is None else self.projection(x)
 
 
+# The layers are those of a classifier of the first token; the discriminator applies them to every token.
 class ReplacedTokens(heads.FirstTokenClassifier):
     """act(X Wᵀ + b) W_rᵀ + b_r: a logit for every token; above 0, it takes the token for a replaced one"""
 

@@ -123,7 +123,12 @@ class Layers(Module, Generic[S], abstract=True):
         all_rows, shared = self.layer_inputs(batch, None)
         for layer in layers:
             x = layer(x, x, all_rows, shared)
-        x = last(x, x, all_rows, shared) if rows is None else last(gather(x, rows), x, *self.layer_inputs(batch, rows))
+        if rows is None:
+            x = last(x, x, all_rows, shared)
+        else:
+            queries = gather(x, rows)
+            these_rows, shared = self.layer_inputs(batch, rows)
+            x = last(queries, x, these_rows, shared)
         return x
 
     def states(self, x: Array, batch: Packed) -> Iterator[Array]:

@@ -204,7 +204,7 @@ class Work(Protocol):
         """Check model and options, and make the task. Errors: BertcliError for a missing head, unfit options."""
 
 
-def compute(spec: TaskSpec) -> Work:
+def work_of(spec: TaskSpec) -> Work:
     """Import the module of a task's work, which imports NumPy: it is in compute/, or a wing or a plugin names it."""
     home = spec.options.__module__
     is_own = home.rpartition(".")[0] == __package__

@@ -14,7 +14,7 @@ from bertcli.files.files_beside import check_not_read
 from bertcli.files.texts import Texts
 from bertcli.tasks.limits import NO_LIMITS, Cost, DoorLimits, check_options, check_texts
 from bertcli.tasks.options import ReadOptions
-from bertcli.tasks.registry import TaskSpec, compute
+from bertcli.tasks.registry import TaskSpec, work_of
 
 if TYPE_CHECKING:
     from bertcli.loaded_model import LoadedModel
@@ -51,7 +51,7 @@ def begin(request: Request) -> "Task[Any]":
         check_texts(texts, limits)
         check_options(given(request.options), texts, limits)
     model = request.open()
-    task = compute(request.spec).plan(model, request.options)
+    task = work_of(request.spec).plan(model, request.options)
     if texts:
         _count(task, Texts(texts, at_hand=True, count=len(texts)), Cost(limits))
     return task

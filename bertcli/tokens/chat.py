@@ -142,12 +142,14 @@ def _between(text: str, earlier: str, later: str) -> str:
     for mark in ("{{", "{%", "{#"):
         if mark in text:
             raise ValueError(quoted(text[text.index(mark) :]))
+    # Jinja's dash inside a tag, as in {%- … -%}, removes all white space on its side.
+    earlier_strips, later_strips = earlier[-3:-2] == "-", later[2:3] == "-"
     begins_line = not earlier
-    if earlier[-3:-2] == "-":
+    if earlier_strips:
         text = text.lstrip()
     elif earlier.endswith("%}") and text.startswith("\n"):
         text, begins_line = text[1:], True
-    if later[2:3] == "-":
+    if later_strips:
         return text.rstrip()
     if later.startswith("{%"):
         return INDENT.sub("", f"\n{text}")[1:] if begins_line else INDENT.sub("", text)

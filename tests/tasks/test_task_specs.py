@@ -12,7 +12,7 @@ from reference import task_cases as cases
 from reference.encode_cases import sparse
 
 from bertcli.tasks.options import declared
-from bertcli.tasks.registry import Fields, TaskSpec, compute, spec, specs
+from bertcli.tasks.registry import Fields, TaskSpec, spec, specs, work_of
 
 LONG = "She poured a cup of hot tea, and the king of France drank it in Paris. " * 3
 
@@ -157,7 +157,7 @@ def test_specs_are_found_without_a_list() -> None:
     assert spec("params") is None
     assert spec("options") is None
     for one in specs():
-        assert callable(compute(one).plan)
+        assert callable(work_of(one).plan)
         assert {"max_length", "truncation"} <= {field.name for field in declared(one.options)} | {"truncation"}
         assert one.options.__doc__
 
@@ -176,6 +176,6 @@ def test_specs_options_and_the_library_share_no_name() -> None:
 
     public = {name for name in library.__all__ if isinstance(getattr(library, name), type)}
     options = {one.options.__name__ for one in specs()}
-    records = {name for one in specs() for name, value in vars(compute(one)).items() if isinstance(value, type)}
+    records = {name for one in specs() for name, value in vars(work_of(one)).items() if isinstance(value, type)}
     assert "Model" in public
     assert not public & (options | records - {"BertcliError"})

@@ -59,7 +59,7 @@ class _Score(RecordTask):
         """The text once for each of its tokens, with that token masked; or, with a target, with its own masks."""
         if self.target is None:
             if self.model.tokenizer.mask_id in item.tokens.ids:
-                self._note_of_masks  # noqa: B018  # said once
+                self._note_masks()
             elif (written := self.model.tokenizer.other_mask(item.text.text)) and not self._has_noted:
                 self._has_noted.append(written)
                 mask = self.model.tokenizer.mask_token
@@ -74,8 +74,15 @@ class _Score(RecordTask):
         return []
 
     @cached_property
-    def _note_of_masks(self) -> None:
+    def _own_masks_noted(self) -> list[str]:
+        """The model's mask token, once a note has said what it does in a text."""
+        return []
+
+    def _note_masks(self) -> None:
         mask = self.model.tokenizer.mask_token
+        if mask in self._own_masks_noted:
+            return
+        self._own_masks_noted.append(mask)
         logger.info(
             "a text has %s: no word is named for it, so it is left out of the loss, and the text has no "
             "pseudo-perplexity. To score a word there, give the whole text (--target TEXT).", mask,

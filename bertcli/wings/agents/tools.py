@@ -25,7 +25,7 @@ from bertcli.report.digits import short_rows
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.limits import DoorLimits, over, too_many_texts
 from bertcli.tasks.options import declared, help_of, types_of
-from bertcli.tasks.registry import TaskSpec, compute, spec
+from bertcli.tasks.registry import TaskSpec, spec, work_of
 from bertcli.tasks.request import Request, run
 from bertcli.wings.agents.roots import Roots
 
@@ -130,7 +130,7 @@ class AvailableModels:
         def can(model: Model) -> bool:
             nonlocal refused
             try:
-                compute(task).plan(model, options)
+                work_of(task).plan(model, options)
             except BertcliError as error:
                 refused = error
                 return False

@@ -13,7 +13,7 @@ from bertcli.files.texts import Item, Text
 from bertcli.kinds.kind import Kind
 from bertcli.model import Model
 from bertcli.tasks.options import declared
-from bertcli.tasks.registry import TaskSpec, compute, find_use
+from bertcli.tasks.registry import TaskSpec, find_use, work_of
 from bertcli.tasks.running.task import Task
 from bertcli.tasks.tag import OF_TYPES
 from bertcli.tasks.window_options import WindowOptions
@@ -148,7 +148,7 @@ class Served:
             )
         if side is not None:
             model = replace(model, opened_tokenizer=model.tokenizer.cutting(side))
-        return compute(spec).plan(model, spec.options(**options))
+        return work_of(spec).plan(model, spec.options(**options))
 
     def opens_model(self, options: Mapping[str, Any]) -> bool:
         """True if planning with these options may open a model with another adapter, which takes a while."""

@@ -26,7 +26,7 @@ from bertcli.engine.pauses import between_batches
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text
 from bertcli.model import Model
-from bertcli.tasks.registry import compute, spec
+from bertcli.tasks.registry import spec, work_of
 from bertcli.tasks.tag import SPEC, TagOptions
 from bertcli.wings.gliner.spans import finder
 from bertcli.wings.gliner.spans import ops as spans_ops
@@ -56,7 +56,7 @@ def test_gliner_has_the_parameters_of_its_library(case: str, models: dict[str, M
 
 @pytest.mark.parametrize("case", CASES)
 def test_gliner_scores_every_span_as_its_library(case: str, models: dict[str, Model]) -> None:
-    task: Any = compute(SPEC).plan(models[case], TagOptions(labels=LABELS))
+    task: Any = work_of(SPEC).plan(models[case], TagOptions(labels=LABELS))
     items = task.tokenize_group([Text(text) for text in TEXTS], 0).items
     windows = [window for item in items for window in task.windows(item)]
     together = task.logits(windows)
@@ -201,7 +201,7 @@ def test_gliner_passes_over_signs_that_the_tokenizer_drops(models: dict[str, Mod
 def test_gliner_reads_words_beyond_the_positions_of_a_model_that_has_none(tmp_path: Path) -> None:
     """DeBERTa-v3 looks at distances alone: 64 positions in its configuration are no limit, as in the library."""
     model = bertcli.load(write_gliner(tmp_path / "gliner"))
-    task: Any = compute(SPEC).plan(model, TagOptions(labels=LABELS))
+    task: Any = work_of(SPEC).plan(model, TagOptions(labels=LABELS))
     (item,) = task.tokenize_group([Text(" ".join(TEXTS[:1] * 8))], 0).items
     (window,) = task.windows(item)
     assert len(window.ids) > 2 * model.config.max_tokens
@@ -257,7 +257,7 @@ def test_gliner_windows(
 
 def test_gliner_of_limited_length_reads_windows_of_its_tokens(tmp_path: Path) -> None:
     model = bertcli.load(write_gliner(tmp_path / "bert", "bert", model_max_length=26))
-    task: Any = compute(SPEC).plan(model, TagOptions(labels=LABELS))
+    task: Any = work_of(SPEC).plan(model, TagOptions(labels=LABELS))
     (item,) = task.tokenize_group([Text(TEXTS[0])], 0).items
     windows = task.windows(item)
     assert len(windows) > 1
@@ -567,7 +567,7 @@ def test_a_long_text_is_given_up_between_its_windows(tmp_path: Path, made: Made)
     for model, name, options, text in tasks:
         found = spec(name)
         assert found is not None
-        task = compute(found).plan(model, found.options(**options))
+        task = work_of(found).plan(model, found.options(**options))
         window = task.tokenize_group([text], 0)
         passes: list[int] = []
         reset = between_batches.set(partial(passes.append, 1))

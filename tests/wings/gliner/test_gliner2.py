@@ -30,7 +30,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Text
 from bertcli.folder.model_files import SMALL_FILES
 from bertcli.model import Model
-from bertcli.tasks.registry import compute
+from bertcli.tasks.registry import work_of
 from bertcli.tasks.tag import SPEC, TagOptions
 
 RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "gliner2.json").read_text(encoding="utf-8"))
@@ -152,7 +152,7 @@ def test_gliner2_reads_a_text_of_more_tokens_than_there_are_positions(case: str,
 def test_gliner2_reads_a_long_text_in_windows_as_parts_of_their_own(models: dict[str, Model]) -> None:
     """A window that ends within a text is read like a part that the library cuts: a full stop follows."""
     model, options = models["bert"], TagOptions(labels=LABELS, max_length=64, stride=0)
-    task: Any = compute(SPEC).plan(model, options)
+    task: Any = work_of(SPEC).plan(model, options)
     for text in (LONG, "Hot tea! " * 40):
         (item,) = task.tokenize_group([Text(text)], 0).items
         windows = task.windows(item)

@@ -147,11 +147,18 @@ class SpanFinder:
         """Tokenize texts word by word; a note is logged once if a word may be a sentence."""
         words = [[word.text for word in self.split(text)] for text in texts]
         if any(is_run(word) for of_text in words for word in of_text):
-            self._note_of_runs  # noqa: B018  # said once
+            self._note_runs()
         return self.model.tokenizer.encode_words(words)
 
     @cached_property
-    def _note_of_runs(self) -> None:
+    def _notes(self) -> list[str]:
+        """What a note has been logged of; one is enough."""
+        return []
+
+    def _note_runs(self) -> None:
+        if "runs" in self._notes:
+            return
+        self._notes.append("runs")
         logger.info(
             "some texts are written without spaces between words (Chinese, Japanese, Thai …): GLiNER takes what stands "
             "between two spaces or signs for one word, so it cannot find an entity inside. Put spaces between the "
