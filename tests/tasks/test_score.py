@@ -86,6 +86,8 @@ def test_score_of_a_text_with_a_mask_has_no_pseudo_perplexity(mlm: Model) -> Non
     assert done.out.splitlines()[-1].split() == ["(all)", f"{masked['loss']:.4f}"]
     (in_pair,) = mlm.score(["The cat"], "sat on the [MASK]")
     assert in_pair["pseudo_perplexity"] is None
+    two = bertcli("score", "-m", str(mlm.path), "The cat [MASK]", "The [MASK] sat")
+    assert two.err.count("left out of the loss") == 1
 
 
 def test_score_needs_a_true_word_for_each_mask(mlm: Model) -> None:
