@@ -156,10 +156,13 @@ class Served:
         return layout is not None and layout.for_prompt(options.get("prompt_name")) is not None
 
     def items_of_ids(self, task: Task[Any], ids: Sequence[Sequence[int]]) -> list[Item]:
-        """The items of texts that are sent as ids of the vocabulary. Errors: BertcliError."""
+        """The items of texts that are sent as ids of the task's vocabulary: queries of a Router may have another one.
+
+        Errors: BertcliError.
+        """
         if task.prompt:
             raise BertcliError("This model puts a prompt before each text, which is not possible with ids: send texts.")
-        tokenizer = self.model.tokenizer
+        tokenizer = task.model.tokenizer
         items = [Item(index, Text(""), tokenizer.of_ids(one, task.limit)) for index, one in enumerate(ids)]
         for item in items:
             if not item.tokens.ids and not task.may_be_empty:

@@ -17,7 +17,7 @@ import pytest
 from conftest import Made
 from helpers.late_folders import DOCUMENTS as LATE_DOCUMENTS
 from helpers.late_folders import write_late
-from helpers.modular import write_router
+from helpers.modular import write_asymmetric, write_router
 from helpers.served import Running, serving
 from openapi_schema_validator import OAS31Validator
 from reference import task_cases as cases
@@ -27,6 +27,7 @@ from bertcli.errors import BertcliError
 from bertcli.folder.hub import sample
 from bertcli.model import Model
 from bertcli.wings.serve.answers import written
+from bertcli.wings.serve.service import Limits
 from bertcli.wings.serve.stream import QueuedTask
 
 TEXTS = ["A dog ran home.", "Interest rates rose.", "", "The puppy went back to its house, and slept."]
@@ -208,6 +209,30 @@ def test_a_query_takes_its_own_way_to_a_sparse_vector(tmp_path: Path) -> None:
             assert [one["index"] for one in row] == vector.indices.tolist()
             np.testing.assert_allclose([one["value"] for one in row], vector.values, rtol=1e-5)
         assert running.given("/info")["model_type"] == {"embedding": {"pooling": "splade"}}
+
+
+def test_ids_of_a_query_are_of_the_routers_tokenizer_for_queries(tmp_path: Path) -> None:
+    """In the folder of its network the words stand in another order, so that an id is another word."""
+    folder = write_asymmetric(tmp_path / "routed")
+    settings = {"model_type": "SentenceTransformer", "prompts": {"query": "", "document": ""}}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    file = folder / "query_0_Transformer" / "tokenizer.json"
+    words = json.loads(file.read_text())
+    vocabulary = words["model"]["vocab"]
+    vocabulary["tea"], vocabulary["dog"] = vocabulary["dog"], vocabulary["tea"]
+    # A token that the documents' tokenizer puts after a text, and the queries' does not.
+    words["post_processor"]["single"] = words["post_processor"]["single"][:-1]
+    file.write_text(json.dumps(words))
+    model = bertcli.load(folder)
+    with serving([model], Limits(quiet=True, token_ids=True)) as running:
+        for route in ("query", "document"):
+            (expected,) = model.encode(["hot tea"], prompt_name=route)
+            (tokens,) = running.given("/tokenize", {"inputs": "hot tea", "prompt_name": route})
+            ids = [token["id"] for token in tokens if not token["special"]]
+            assert len(tokens) == {"query": 3, "document": 4}[route]
+            for sent in (ids, [token["id"] for token in tokens]):
+                (vector,) = running.given("/embed", {"inputs": [sent], "input_type": route})
+                np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-6)
 
 
 @pytest.mark.parametrize(

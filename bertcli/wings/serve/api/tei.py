@@ -200,7 +200,8 @@ async def tokenize(exchange: Exchange, request: TokenizeRequest) -> list[list[To
     check_texts([*map(Text, texts)], exchange.cost.limits)
 
     def answer() -> list[list[Token]]:
-        tokenizer = exchange.served.model.tokenizer
+        # A Router's queries may have another tokenizer, whose model is opened for them.
+        tokenizer = exchange.served.model.for_prompt(request.prompt_name).tokenizer
         answers: list[list[Token]] = []
         for text in texts:
             check_wanted()
