@@ -51,7 +51,14 @@ def test_rollout_needs_no_mask_token(tmp_path: Path) -> None:
 
 def test_another_models_mask_is_named() -> None:
     said = "has <mask>, and the mask token of bert-mini-mlm is [MASK]: write [MASK]."
-    for command in (["explain", "hot <mask>."], ["patch", "a hot <mask>.", "a cold <mask>."]):
+    commands = (
+        ["explain", "hot <mask>."],
+        ["patch", "a hot <mask>.", "a cold <mask>."],
+        ["fill-mask", "hot <mask>."],
+        ["score", "hot <mask>.", "--target", "hot tea."],
+        ["lens", "hot <mask>."],
+    )
+    for command in commands:
         result = bertcli(*command, "-m", "bert-mini-mlm")
         assert result.status == 1
         assert said in " ".join(result.err.split())

@@ -229,6 +229,11 @@ def test_fill_mask_puts_words_in_with_their_space(tmp_path: Path, kind: str, cap
     model = bertcli.load(make_family(tmp_path, kind, "mlm", sizes={"V": size}))
     mask = model.tokenizer.mask_token
     texts = [f"The {mask} was hot", f"{mask} was hot", f"The hot{mask}!", f"The\n{mask} was {mask}"]
+    if mask == "<mask>":
+        with pytest.raises(
+            BertcliError, match=rf"text 0 \('Hot \[MASK\]'\) has \[MASK\], .* is {mask}: write {mask}\."
+        ):
+            model.fill_mask("Hot [MASK]")
     with caplog.at_level("INFO", "bertcli"):
         found = model.fill_mask(texts, targets="tea, unbelievable")
     assert "Targets are words with the space before them, such as ' tea'." in caplog.text

@@ -9,7 +9,7 @@ from bertcli.errors import BertcliError
 from bertcli.files.texts import Item
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.fill_mask import SPEC, FillMaskOptions
-from bertcli.tasks.parts.masked import MaskedSentence
+from bertcli.tasks.parts.masked import MaskedSentence, no_mask
 from bertcli.tasks.parts.words_at_mask import Target, WordAtMask, best_words
 from bertcli.tasks.running.batches import check_needs
 from bertcli.tasks.running.task import Record, RecordTask
@@ -50,7 +50,7 @@ def own_masks(model: LoadedModel, item: Item) -> MaskedSentence:
         )
     positions = [position for position, id in enumerate(item.tokens.ids) if id == mask]
     if not positions:
-        raise BertcliError(f"There is no {name} in {item.title}: write {name} where a word is to be predicted.")
+        raise no_mask(model, item.text, item.title, f"write {name} where a word is to be predicted.")
     return MaskedSentence(item.tokens.ids, item.tokens.segments, positions)
 
 

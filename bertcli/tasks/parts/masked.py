@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bertcli.engine.packing import Packed, pack
-from bertcli.errors import check_finite
+from bertcli.errors import BertcliError, check_finite
+from bertcli.files.texts import Text
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import ROUNDING, best_first
 from bertcli.tasks.running.batches import NUMBERS_TOGETHER, Numbers, hidden_states, in_micro_batches
@@ -28,6 +29,15 @@ class MaskedSentence(NamedTuple):
             [*self.segments[:position], *segments, *self.segments[position + 1 :]],
             predicted,
         )
+
+
+def no_mask(model: LoadedModel, text: Text, title: str, remedy: str) -> BertcliError:
+    """The error for a text without a mask; it names one of another model that stands there, as RoBERTa's in BERT's."""
+    mask = model.tokenizer.mask_token
+    written = model.tokenizer.other_mask(f"{text.text} {text.pair or ''}")
+    if written is not None:
+        return BertcliError(f"{title} has {written}, and the mask token of {model.name} is {mask}: write {mask}.")
+    return BertcliError(f"There is no {mask} in {title}: {remedy}")
 
 
 def log_probabilities(

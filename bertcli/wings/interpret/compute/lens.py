@@ -18,7 +18,7 @@ from bertcli.analysis.layers import layer_name, state_name
 from bertcli.analysis.texts import spelled, tokens_of
 from bertcli.engine.packing import Packed, pack
 from bertcli.errors import BertcliError, quoted
-from bertcli.files.texts import Texts, Values, from_values
+from bertcli.files.texts import Text, Texts, Values, from_values
 from bertcli.loaded_model import LoadedModel, expect_model
 from bertcli.ranking import best_first
 from bertcli.report.charts import STYLE as CHARTS
@@ -30,6 +30,7 @@ from bertcli.report.page import HEAT, LONGEST_TEXT, Markup, document_table, elem
 from bertcli.report.shades import HeatMap, Shaded
 from bertcli.report.terminal import Column, visible
 from bertcli.tasks.options import for_each_text, takes
+from bertcli.tasks.parts.masked import no_mask
 from bertcli.tasks.running.batches import NUMBERS_TOGETHER, Numbers, check_head
 from bertcli.tasks.running.task import length_limit
 from bertcli.tracing.dispatch import Array
@@ -201,10 +202,7 @@ def measure(model: LoadedModel, texts: Texts, options: LensOptions) -> Iterator[
                 "it (see --max-length)."
             )
         if not positions:
-            raise BertcliError(
-                f"There is no {model.tokenizer.mask_token} in {quoted(text)}: write one, or look at every token "
-                "(--all)."
-            )
+            raise no_mask(model, Text(text, pair), quoted(text), "write one, or look at every token (--all).")
         views = []
         batch = pack([tokens])
         of_positions = _views(model, batch, positions, options.top_k, followed)
