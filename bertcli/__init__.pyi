@@ -5,7 +5,7 @@ from bertcli._version import __version__ as __version__
 from bertcli.analysis.params import params as params
 from bertcli.analysis.trace import trace as trace
 from bertcli.errors import BertcliError as BertcliError
-from bertcli.files.texts import Pairs, Values
+from bertcli.files.texts import Pairs, Value, Values
 from bertcli.kinds.sparse_vectors import SparseVector
 from bertcli.loaded_model import LoadedModel
 from bertcli.model import Model as OpenedModel
@@ -53,7 +53,7 @@ class Model(OpenedModel):
     @overload
     def answer(  # type: ignore[overload-overlap]
         self: Model,
-        questions: str,
+        questions: Value,
         contexts: Pairs = None,
         top_k: int | None = None,
         max_answer_length: int | None = None,
@@ -88,7 +88,7 @@ class Model(OpenedModel):
     @overload
     def classify(  # type: ignore[overload-overlap]
         self: Model,
-        texts: str,
+        texts: Value,
         pairs: Pairs = None,
         top_k: int | None = None,
         head: Literal["classifier", "nsp"] | None = None,
@@ -171,7 +171,7 @@ class Model(OpenedModel):
     @overload
     def encode_sparse(  # type: ignore[overload-overlap]
         self,
-        texts: str,
+        texts: Value,
         pairs: Pairs = None,
         *,
         max_length: int | None = None,
@@ -219,7 +219,7 @@ class Model(OpenedModel):
     @overload
     def fill_mask(  # type: ignore[overload-overlap]
         self: Model,
-        texts: str,
+        texts: Value,
         top_k: int | None = None,
         targets: Iterable[str] | str | None = None,
         joint: bool = False,
@@ -252,7 +252,7 @@ class Model(OpenedModel):
     @overload
     def keywords(  # type: ignore[overload-overlap]
         self: Model,
-        texts: str,
+        texts: Value,
         *,
         max_length: int | None = None,
         keep_going: bool = False,
@@ -299,7 +299,7 @@ class Model(OpenedModel):
     @overload
     def score(  # type: ignore[overload-overlap]
         self: Model,
-        texts: str,
+        texts: Value,
         pairs: Pairs = None,
         target: str | None = None,
         within_word: bool = False,
@@ -330,7 +330,7 @@ class Model(OpenedModel):
     @overload
     def tag(  # type: ignore[overload-overlap]
         self: Model,
-        texts: str,
+        texts: Value,
         *,
         max_length: int | None = None,
         keep_going: bool = False,
@@ -427,7 +427,7 @@ def evaluate(
 @overload
 def explain(  # type: ignore[overload-overlap]
     model: LoadedModel,
-    texts: str,
+    texts: Value,
     pairs: Pairs = None,
     *,
     max_length: int | None = None,
@@ -473,7 +473,7 @@ def heads(
 @overload
 def lens(  # type: ignore[overload-overlap]
     model: LoadedModel,
-    texts: str,
+    texts: Value,
     pairs: Pairs = None,
     *,
     max_length: int | None = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from bertcli import extensions
 from bertcli.errors import BertcliError, names_checked, no_attribute
-from bertcli.files.texts import Pairs, Values, from_values
+from bertcli.files.texts import Pairs, Values, from_values, is_one
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.encode import DenseOptions, EncodeOptions, EncodeSparseOptions
 from bertcli.tasks.options import ReadOptions, for_each_text, takes
@@ -49,7 +49,7 @@ class Model(LoadedModel):
         from bertcli.tasks.compute.encode import encode
 
         vectors = encode(self, texts, options)
-        return vectors[0] if isinstance(texts, str) and options.chunk is None else vectors
+        return vectors[0] if is_one(texts) and options.chunk is None else vectors
 
     @names_checked
     def similarity(self, first: "ArrayLike", second: "ArrayLike") -> Array:
@@ -107,7 +107,7 @@ class Model(LoadedModel):
         from bertcli.tasks.compute.tokenize import tokenize
 
         records = list(tokenize(self.tokenizer, from_values(texts, pairs), max_length))
-        return records[0] if isinstance(texts, str) else records
+        return records[0] if is_one(texts) else records
 
     @overload
     def neighbors(self, words: str, *, top_k: int = 10) -> "Record": ...  # type: ignore[overload-overlap]

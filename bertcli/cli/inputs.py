@@ -152,6 +152,7 @@ def columns_of(options: InputOptions) -> "RowColumns":
         headerless="no_header" not in getattr(options, "not_offered", ()),
         keep=tuple(Field(name, "--keep", "anything") for name in options.keep or ()),
         keep_all=options.keep == [ALL],
+        or_words=options.column is None and usual == "text",
     )
 
 
@@ -168,7 +169,7 @@ def all_other_fields(files: list[str], columns: "RowColumns") -> "tuple[Field, .
     for file in (name for named in files for name in matching_files(named)):
         first = next(iter(rows_in([file], whole, keep_going=True)), None) if os.path.isfile(file) else None
         names |= dict.fromkeys(first.label or () if first else ())
-    read = {field.name for field in columns.fields}
+    read = {field.name for field in columns.in_row(names).fields}
     return tuple(Field(name, "--keep", "anything") for name in names if name not in read)
 
 

@@ -95,12 +95,11 @@ def without_clashes(texts: "Texts", given: Given, spec: TaskSpec, options: Any) 
     """Keep no field of the input whose name results have for another. Wrong usage is a typer.BadParameter."""
     if not texts.kept:
         return texts
-    own = {name.rstrip("?") for name in spec.record(options)}
-    own_ids = given.texts.id_column is not None or spec.gives_vectors
-    if not own_ids:
-        own.discard("id")
+    own = {name for name in spec.record(options) if not name.endswith("?")}
+    if given.texts.id_column is not None or spec.gives_vectors:
+        own.add("id")
     # That of `fill-mask` has an id of its own: the predicted token's.
-    own |= {"error", *spec.table(options).in_files.file_columns(own_ids=own_ids)}
+    own |= {"error", *spec.table(options).in_files.file_columns(own_ids="id" in own)}
     clashing = [name for name in texts.kept if name in own]
     if clashing and given.texts.keep != [ALL]:
         raise wrong("--keep", f"the results have a field {clashing[0]!r} of their own: rename that of the input.")

@@ -134,6 +134,7 @@ class TableRows:
             try:
                 file = stack.enter_context(open(self.name, "rb"))
                 table = ParquetTable(file)
+                columns = columns.in_row(table.schema.names)
                 _check_columns(table.schema, columns, self.name, arrow.types)
                 names = table.schema.names if columns.whole else [field.name for field in columns.needed]
                 if columns.own_pair and OWN_PAIR in table.schema.names and OWN_PAIR not in names:
@@ -187,7 +188,7 @@ def value_of(scalar: Any) -> Any:
 
 def write_replaced(
     source: str,
-    column: str,
+    columns: RowColumns,
     texts: Iterator[str | None],
     stream: IO[bytes],
 ) -> Sequence[str]:
@@ -195,6 +196,9 @@ def write_replaced(
     arrow, _ = pyarrow(source)
     with open(source, "rb") as file:
         table = ParquetTable(file)
+        of_text = columns.in_row(table.schema.names).text
+        assert of_text is not None
+        column = of_text.name
         place = table.schema.get_field_index(column)
         replaced_type = table.schema.field(place).type
         if arrow.types.is_dictionary(replaced_type) or arrow.types.is_list(replaced_type):
@@ -204,9 +208,9 @@ def write_replaced(
         def tables() -> Iterator[Any]:
             for batch in table.batches(ROWS_READ):
                 values = [next(texts) for _ in range(len(batch))]
-                columns = [*batch.columns]
-                columns[place] = arrow.array(values, replaced_type)
-                whole = arrow.Table.from_arrays(columns, schema=schema)
+                replaced = [*batch.columns]
+                replaced[place] = arrow.array(values, replaced_type)
+                whole = arrow.Table.from_arrays(replaced, schema=schema)
                 yield whole.filter(arrow.array([value is not None for value in values]))
 
         _write(stream, arrow, schema, tables())

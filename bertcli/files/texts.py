@@ -23,7 +23,8 @@ class Text(NamedTuple):
     """A text, perhaps with a second one, and its location in the input (file and line), for messages.
 
     id: from the row, if an id column is read. label: the true label, if a label column is read. error: why the row
-    cannot be used; the text is then empty. kept: other fields of the row, which its record has, too.
+    cannot be used; the text is then empty. kept: other fields of the row, which its record has, too. words: of a text
+    that was given as its words, which has a space between them.
     """
 
     text: str
@@ -33,6 +34,7 @@ class Text(NamedTuple):
     label: Any = None
     error: str | None = None
     kept: Mapping[str, Any] = NOTHING_KEPT
+    words: Sequence[str] | None = None
 
     def with_row(self, record: dict[str, Any]) -> dict[str, Any]:
         """A record of this text with its row's id, after the number, and with the fields that are kept, at the end."""
@@ -174,28 +176,56 @@ class Texts:
             yield group
 
 
-Values = Iterable[str] | Texts
+# Of a text that is given as a row, the fields that may hold its words: those of nearly all data sets of entities.
+WORD_FIELDS = ("tokens", "words")
+Value = str | Mapping[str, Any]
+Values = Value | Iterable[Value] | Texts
+
+
+def is_one(texts: Any) -> bool:
+    """True for a single text: a string, or a row with its words."""
+    return isinstance(texts, str | Mapping)
+
+
+def of_words(row: Mapping[str, Any]) -> Text | None:
+    """The text of a row that has a list of its words, {"tokens": ["Anna", "left"]}; None for another row."""
+    words = None if "text" in row else next((row[name] for name in WORD_FIELDS if name in row), None)
+    if not isinstance(words, list | tuple) or not words or not all(isinstance(word, str) for word in words):
+        return None
+    return Text(" ".join(words), words=tuple(words))
 
 
 def from_values(texts: Values, pairs: Pairs = None) -> Texts:
-    """Make Texts from Python: an iterable of strings, or one string; `pairs` likewise."""
+    """Make Texts from Python: an iterable of strings, or one string; `pairs` likewise.
+
+    A text may be a row with its words: {"tokens": ["Anna", "left"]}.
+    """
     if isinstance(texts, Texts):
         return texts
-    values = [texts] if isinstance(texts, str) else texts
+    values: Iterable[Any] = [texts] if is_one(texts) else texts
     for what, argument in (("texts", values), ("pairs", "" if pairs is None else pairs)):
         if not isinstance(argument, Iterable):
             raise BertcliError(f"{what} is {quoted_object(argument)}, which is neither a text nor a list of texts.")
     if pairs is None or isinstance(pairs, str):
-        return Texts((Text(_string(text), pairs) for text in values), at_hand=isinstance(values, Collection))
+        return Texts((_text(text, pairs) for text in values), at_hand=isinstance(values, Collection))
     at_hand = isinstance(values, Collection) and isinstance(pairs, Collection)
     return Texts(_paired(values, pairs), at_hand=at_hand)
 
 
-def _paired(texts: Iterable[str], pairs: Iterable[str | None]) -> Iterator[Text]:
+def _paired(texts: Iterable[Value], pairs: Iterable[str | None]) -> Iterator[Text]:
     for text, pair in zip_longest(texts, pairs, fillvalue=END):
         if text is END or pair is END:
             raise BertcliError(f"There are {'fewer' if pair is END else 'more'} pairs than texts.")
-        yield Text(_string(text), pair if pair is None else _string(pair))
+        yield _text(text, pair if pair is None else _string(pair))
+
+
+def _text(value: object, pair: str | None) -> Text:
+    if not isinstance(value, Mapping):
+        return Text(_string(value), pair)
+    text = of_words(value)
+    if text is None:
+        raise BertcliError(f'A text must be a string, or {{"tokens": [its words]}}, but {quoted_object(value)} is not.')
+    return text._replace(pair=pair)
 
 
 def _string(value: object) -> str:

@@ -14,6 +14,7 @@ from types import UnionType
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from bertcli.errors import check_choice, check_count, check_names, check_type
+from bertcli.files.texts import is_one
 
 Truncation = Literal["warn", "error", "silent"]
 Workers = int | Literal["auto"] | None
@@ -156,7 +157,7 @@ def takes(options: Callable[P, W]) -> Callable[[Callable[[M, T, W], R]], Callabl
 
 
 def for_each_text(method: Callable[[M, T, W], list[R]]) -> Callable[[M, T, W], Any]:
-    """Decorate a method (model, texts, options) with a result for each text: one `str` gives its result, not a list.
+    """Decorate a method (model, texts, options) with a result for each text: one text gives its result, not a list.
 
     With `chunk` a text has several results, so it gives a list, too. The stub of the package (tests/helpers/stubs.py)
     has both signatures.
@@ -166,7 +167,7 @@ def for_each_text(method: Callable[[M, T, W], list[R]]) -> Callable[[M, T, W], A
     def one_or_all(model: M, texts: T, options: W) -> Any:
         results = method(model, texts, options)
         has_parts = getattr(options, "chunk", None) is not None
-        return results[0] if isinstance(texts, str) and not has_parts else results
+        return results[0] if is_one(texts) and not has_parts else results
 
     one_or_all.for_each_text = True  # type: ignore[attr-defined]
     return one_or_all

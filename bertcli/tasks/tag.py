@@ -16,6 +16,7 @@ from bertcli.tasks.registry import SINGLE_TEXTS, Fields, Needs, TaskSpec, Use
 from bertcli.tasks.window_options import WindowOptions
 
 NAMES, TYPES = "Angela Merkel visited Paris.", ("person", "city")  # of the examples
+OF_WORDS = ("tokens", "tags")  # fields of a record, as data sets of entities call them
 LONGEST_REPLACEMENT = 200  # characters in place of each entity
 LONGEST_LABEL = 1000  # characters of a type of entities, which may be a sentence
 Aggregation = Literal["none", "simple", "first", "max", "average"]
@@ -34,6 +35,9 @@ class TagOptions(WindowOptions):
     bertcli tag -m my-model --labels "person, city" "Ann Lee went to Rome."
     bertcli tag -m my-model --redact -i letters -o redacted/
     bertcli tag -m my-model --redact -i people.csv --column note -o clean.csv
+
+    A row of a .jsonl or .parquet file may have words, as data sets of entities do,
+    {"tokens": ["Anna", "left"]}: its record then has tags, one for each word.
 
     Give a token classifier with -m, or a model that finds entities of the types that
     you name: --labels "person, product". No such model is bundled.
@@ -133,19 +137,26 @@ def record(options: TagOptions) -> Fields:
     score is above `threshold` (0.5), the best first, of which none overlaps another; with `nested` one may lie inside
     another, with `multi_label` the same words may have several labels.
 
+    Of a text that is given as its words, {"tokens": ["Anna", "left"]}, the record also has these `tokens` and `tags`:
+    for each word the label of its first piece, whatever `ignore` leaves out; with `labels` B-person, I-person or O. The
+    text then has a space between the words. With `nested` or `multi_label` there are no tags.
+
     With `redact` records also have {redacted, hidden: [{label, start, end}]}: the text with entities replaced, and the
-    characters of the text that are replaced, whole words. They then have neither `text` nor `word`, so that they may be
-    shared; `keep_text` keeps both.
+    characters of the text that are replaced, whole words. They then have neither `text` nor `word`, and no
+    `tokens` and `tags`, so that they may be shared; `keep_text` keeps all of these.
     """
     if options.aggregation == "none":
         entity: Fields = {"entity": str, "score": float, "index": int, "word": str, "start": int, "end": int}
     else:
         entity = {"entity_group": str, "score": float, "word": str, "start": int, "end": int}
     of_text: Fields = {"index": int, "text": str, "truncated": bool}
+    if not options.nested and not options.multi_label:
+        of_text |= {f"{name}?": [str] for name in OF_WORDS}
     if not options.redact:
         return {**of_text, "entities": [entity]}
     if not options.keep_text:
-        del of_text["text"], entity["word"]
+        del entity["word"]
+        of_text = {"index": int, "truncated": bool}
     hidden: Fields = {"label": str, "start": int, "end": int}
     return {**of_text, "entities": [entity], "redacted": str, "hidden": [hidden]}
 
@@ -265,8 +276,13 @@ def _names(given: Any) -> tuple[str, ...]:
 
 
 def shape(record: Record, options: Mapping[str, Any]) -> Any:
-    """Shape a record as transformers' pipeline does: the entities; with `redact` the whole record."""
-    return record if options.get("redact") else record["entities"]
+    """Shape a record as transformers' pipeline does: the entities; with `redact`, and of words, the whole record."""
+    if options.get("redact") or "tags" in record:
+        return record
+    if "tags?" in record:
+        # Of the types of a record, both.
+        return record["entities"], record
+    return record["entities"]
 
 
 def needs(options: TagOptions) -> Needs:

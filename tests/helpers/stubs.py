@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 import bertcli
 from bertcli.extensions import wings
-from bertcli.files.texts import Pairs, Values
+from bertcli.files.texts import Pairs, Value, Values
 from bertcli.model import Model
 from bertcli.names import NAMES
 from bertcli.tasks.registry import own_specs
@@ -31,6 +31,7 @@ FILE = Path(bertcli.__file__).with_name("__init__.pyi")
 NAMED = (
     (ArrayLike, "numpy.typing", "ArrayLike"),
     (Values, "bertcli.files.texts", "Values"),
+    (Value, "bertcli.files.texts", "Value"),
     (Pairs, "bertcli.files.texts", "Pairs"),
 )
 HEAD = '''"""The names of the package for type checkers and editors, made by tests/helpers/stubs.py: do not edit."""
@@ -96,7 +97,7 @@ class Writer:
         gives = signature.return_annotation
         self.name("typing", "overload")
         (of_one,) = typing.get_args(eval(gives, space) if isinstance(gives, str) else gives)
-        one_text = texts.replace(annotation=str)
+        one_text = texts.replace(annotation=Value)
         alone = signature.replace(parameters=[of_model, one_text, *others], return_annotation=of_one)
         # A text is an iterable of texts to a type checker, too: it takes the first signature that fits.
         first = self._signature(name, call, alone, indent, "  # type: ignore[overload-overlap]")

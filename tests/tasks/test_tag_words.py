@@ -1,5 +1,6 @@
 """tag on words: what belongs to a word, where it is in the text, and that redaction hides all of it."""
 
+import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +12,15 @@ from helpers.served import serving
 from helpers.terminal import bertcli as command
 from helpers.terminal import wrong_usage
 from helpers.tokenizer_kinds import write_kind
+from safetensors import safe_open
+from safetensors.numpy import save_file
 from tokenizers import pre_tokenizers as split
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.kinds.entities import LabelledSpan
 from bertcli.tasks.parts import redact
+from bertcli.tasks.parts.tagged_words import bio_tags
 
 AGGREGATIONS: tuple[Any, ...] = ("none", "simple", "first", "max", "average")
 NOVARA = ("we", "met", "in", "no", "##vara", "##1", "today", "-", "x", ".", ",", "(", ")")
@@ -132,3 +137,109 @@ def test_redact_hides_a_word_with_signs_inside_that_the_tokenizer_takes_for_one(
     model = byte_tagger(tmp_path, ["in"], {"b": 3}, split.Sequence([split.WhitespaceSplit(), by_space]))
     record = bertcli.load(model).tag("in o'brien, in", redact=True)
     assert record["redacted"] == "in [PER], in"
+
+
+# ------------------------------------------------------------------------------------------------- texts given as words
+
+# "novara" has two pieces, of which the second has another label; a sign alone has no piece of its own.
+GIVEN = ["we", "met", "novara today", "\u200b", "in", "no"]
+TAGS_OF = {
+    "none": ["O", "O", "B-LOC", "O", "B-PER", "B-LOC"],
+    "simple": ["O", "O", "B-LOC", "O", "B-PER", "B-LOC"],
+    "first": ["O", "O", "B-LOC", "O", "B-PER", "B-LOC"],
+    "max": ["O", "O", "I-PER", "O", "B-PER", "B-LOC"],
+    "average": ["O", "O", "I-PER", "O", "B-PER", "B-LOC"],
+}
+
+
+@pytest.fixture(scope="module")
+def of_pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tagger that is surest of the second piece of "novara"."""
+    folder = word_piece_tagger(tmp_path_factory.mktemp("pieces"), NOVARA, {"no": 1, "##vara": 4, "in": 3})
+    with safe_open(folder / "model.safetensors", "numpy") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
+    of_token = tensors["bert.embeddings.word_embeddings.weight"]
+    of_token[5 + NOVARA.index("no"), 0] = 4
+    save_file(tensors, folder / "model.safetensors")
+    return folder
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_a_row_with_words_gives_a_tag_for_each(aggregation: Any, of_pieces: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"tokens": GIVEN, "ner_tags": [0] * len(GIVEN)}) + "\n", encoding="utf-8")
+    model, row = bertcli.load(of_pieces), {"tokens": GIVEN}
+    (record,) = command("tag", "-m", of_pieces, "-i", rows, "--aggregation", aggregation, "--format", "jsonl").records
+    assert (record["tokens"], record["tags"]) == (GIVEN, TAGS_OF[aggregation])
+    assert record["text"] == " ".join(GIVEN)
+    assert record == model.tag(row, aggregation=aggregation)
+    assert model.tag([row, "no"], aggregation=aggregation)[0] == record
+    alone = model.tag(" ".join(GIVEN), aggregation=aggregation)
+    assert record == {**record, **alone}
+    assert "tags" not in alone
+    with serving([model]) as running:
+        asked = {"inputs": [row, row], "parameters": {"aggregation": aggregation}}
+        assert running.given("/tag", asked)[0] == record
+        assert running.given("/tag", {**asked, "inputs": "no"})[0]["word"] == "no"
+
+
+def test_tags_of_words_in_windows_and_in_parquet(novara: Path, tmp_path: Path) -> None:
+    words = ["no", "we", "novara"] * 9
+    expected = ["B-LOC", "O", "B-LOC"] * 9
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"id": [7], "tokens": [words]}), tmp_path / "rows.parquet")
+    arguments = ("tag", "-m", novara, "-i", tmp_path / "rows.parquet", "--format", "jsonl", "--keep", "id")
+    (record,) = command(*arguments).records
+    assert (record["tokens"], record["tags"], record["id"]) == (words, expected, 7)
+    for max_length, stride in ((7, 2), (12, 5), (40, 0)):
+        found = bertcli.load(novara).tag({"words": words}, max_length=max_length, stride=stride, ignore=["O", "LOC"])
+        assert (found["tags"], found["entities"]) == (expected, [])
+
+
+def test_redact_of_words_gives_a_text_and_no_words(novara: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"id": 1, "tokens": ["met", "Novara", "."]}\n')
+    arguments = ("tag", "-m", novara, "-i", rows, "--redact")
+    assert command(*arguments).out == "met [LOC] .\n"
+    (record,) = command(*arguments, "--keep", "all", "--format", "jsonl").records
+    assert record.keys() == {"index", "truncated", "entities", "redacted", "hidden", "id"}
+    assert "ovara" not in json.dumps(record)
+    rows.write_text('{"id": 1, "tokens": ["met", "Novara", "."], "tags": [0, 1, 0]}\n')
+    said = f"{rows}, line 1: the record of words has a field 'tags' of its own: rename that of the input"
+    assert said in command("tag", "-m", novara, "-i", rows, "--keep", "tags").error
+    (of_gold,) = command(*arguments, "--keep", "tags", "--format", "jsonl").records
+    assert of_gold["tags"] == [0, 1, 0]
+    rows.write_text('{"id": 1, "tokens": ["met", "Novara", "."]}\n')
+    (kept,) = command(*arguments, "--keep-text", "--format", "jsonl").records
+    assert (kept["tokens"], kept["tags"]) == (["met", "Novara", "."], ["O", "B-LOC", "O"])
+    assert "Note: column 'id' was not looked at." in command(*arguments, "-o", tmp_path / "clean.jsonl").err
+    assert (tmp_path / "clean.jsonl").read_text() == '{"id": 1, "tokens": "met [LOC] ."}\n'
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"id": [1], "tokens": [["met", "Novara"]]}), tmp_path / "rows.parquet")
+    again = tmp_path / "o.parquet"
+    assert command("tag", "-m", novara, "-i", tmp_path / "rows.parquet", "--redact", "-o", again).status == 0
+    assert parquet.read_table(again).to_pylist() == [{"id": 1, "tokens": "met [LOC]"}]
+
+
+def test_a_row_with_a_text_is_read_by_its_text(novara: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"text": "in no", "tokens": ["we"]}\n{"tokens": []}\n')
+    result = command("tag", "-m", novara, "-i", rows, "--keep-going", "--format", "jsonl")
+    first, second = result.records
+    assert (first["text"], "tags" in first) == ("in no", False)
+    assert "line 2: the field 'tokens' is [], which is not a text." in second["error"]
+    table = tmp_path / "rows.csv"
+    table.write_text("tokens\nwe\n")
+    assert "there is no field 'text'" in command("tag", "-m", novara, "-i", table).error
+    wrongs: list[Any] = [{"tokens": []}, {"tokens": "no"}, {"tokens": [1]}, {"text": "no", "tokens": ["no"]}, {}]
+    for wrong in wrongs:
+        with pytest.raises(BertcliError, match=r'A text must be a string, or \{"tokens": \[its words\]\}, but'):
+            bertcli.load(novara).tag([wrong])
+
+
+def test_tags_of_named_types_are_bio() -> None:
+    spans = ((0, 7, "person"), (13, 23, "street"), (24, 25, "street"))
+    found = [LabelledSpan(*span, 0.9) for span in spans]
+    words = ["Ann", "Lee", "left", "Oak", "Street", "12", "."]
+    expected = ["B-person", "I-person", "O", "B-street", "I-street", "B-street", "O"]
+    assert bio_tags(words, found) == expected

@@ -14,7 +14,7 @@ from bertcli.analysis.trace.selection import BEST, sections_of
 from bertcli.engine.packing import Packed
 from bertcli.engine.pauses import check_wanted
 from bertcli.errors import names_checked
-from bertcli.files.texts import Pairs, from_values
+from bertcli.files.texts import Pairs, from_values, is_one
 from bertcli.loaded_model import expect_model
 from bertcli.report.terminal import visible
 from bertcli.tracing.dispatch import Array
@@ -83,7 +83,7 @@ def trace(
         if time:
             time_again(model, inputs, traced)
         traces.append(traced)
-    return traces[0] if isinstance(texts, str) else traces
+    return traces[0] if is_one(texts) else traces
 
 
 class State(NamedTuple):

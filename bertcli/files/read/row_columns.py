@@ -3,11 +3,11 @@
 rows.py and files/parquet.py read rows with it; the options of commands name the fields (cli/inputs.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from bertcli.errors import quoted
-from bertcli.files.texts import NOTHING_KEPT, Text, is_unicode
+from bertcli.files.texts import NOTHING_KEPT, WORD_FIELDS, Text, is_unicode
 
 DEFAULT_COLUMN = "text"  # of --column
 MOST_NAMES = 20  # of fields that a message lists
@@ -50,7 +50,7 @@ class RowColumns(NamedTuple):
     whole: the label is a dict of all fields of the row. own_pair: a field text_pair, as records call it, is the pair
     where no other is named. header: the first row of a .csv or .tsv file names the columns; without a header they are
     called 1, 2, 3. headerless: the command has an option for that. delimiter: between the fields of a .csv or .tsv file
-    (default: by ending). as_written: the label is a KeptRow.
+    (default: by ending). or_words: a row that has no such text may have its words. as_written: the label is a KeptRow.
     """
 
     text: Field | None = None
@@ -65,6 +65,17 @@ class RowColumns(NamedTuple):
     as_written: bool = False
     keep: tuple[Field, ...] = ()
     keep_all: bool = False
+    or_words: bool = False
+
+    def in_row(self, names: Collection[str]) -> "RowColumns":
+        """The columns of a row with fields of these names: the words of a text that is not there, if they may be read.
+
+        Only where fields can be lists: in JSON lines and .parquet.
+        """
+        if not self.or_words or self.text is None or self.text.name in names:
+            return self
+        words = next((name for name in WORD_FIELDS if name in names), None)
+        return self if words is None else self._replace(text=self.text._replace(name=words))
 
     @property
     def needed(self) -> list[Field]:
@@ -88,11 +99,12 @@ class RowColumns(NamedTuple):
             if not field.holds(values[field.name]):
                 why = f"the field {quoted(field.name)} is {quoted(values[field.name])}, which is not {field.accepts}."
                 return unusable(location, why, id)._replace(kept=kept)
-        text = text_of(values[self.text.name]) if self.text else ""
+        given = values[self.text.name] if self.text else ""
         pair = text_of(values[self.pair.name]) if self.pair else self.fixed_pair
         if pair is None and self.own_pair and isinstance(values.get(OWN_PAIR), str):
             pair = values[OWN_PAIR] or None
-        return Text(text, pair, location, id, values if self.whole else None, kept=kept)
+        words = tuple(given) if isinstance(given, list) else None
+        return Text(text_of(given), pair, location, id, values if self.whole else None, kept=kept, words=words)
 
 
 def text_of(value: Any) -> Any:
@@ -103,7 +115,8 @@ def text_of(value: Any) -> Any:
 def columns_named(text: str | None = None, id: str | None = None) -> RowColumns:
     """The columns of texts and their ids, by their names; the options of commands choose them."""
     of_text = Field(DEFAULT_COLUMN if text is None else text, "--column")
-    return RowColumns(of_text, id=None if id is None else Field(id, "--id-column", "a text or whole number"))
+    of_id = None if id is None else Field(id, "--id-column", "a text or whole number")
+    return RowColumns(of_text, id=of_id, or_words=text is None)
 
 
 THE_TEXT = columns_named()

@@ -116,7 +116,7 @@ def _json_row(line: Line, columns: RowColumns) -> Text:
         return unusable(line.location, f"not usable JSON ({error}).")
     if not isinstance(record, dict):
         return unusable(line.location, f"not a JSON object but {quoted(record)}.")
-    text = columns.row(line.location, record)
+    text = columns.in_row(record).row(line.location, record)
     is_kept = columns.as_written and not text.error
     return text._replace(label=KeptRow([*record], [*record.values()], "")) if is_kept else text
 

@@ -151,8 +151,7 @@ def write_again(
         return _write_rows(source, columns, texts, stream, has_header)
     from bertcli.files.parquet import write_replaced  # late: it brings pyarrow
 
-    assert columns.text is not None
-    return write_replaced(source, columns.text.name, texts, stream)
+    return write_replaced(source, columns, texts, stream)
 
 
 def _write_lines(source: str, texts: Iterator[str | None], stream: Stream) -> None:
@@ -184,9 +183,10 @@ def _write_rows(
 
 def _row(row: KeptRow, columns: RowColumns, text: str) -> bytes:
     """The bytes of a row with another text."""
-    assert columns.text is not None
+    of_text = columns.in_row(row.names).text
+    assert of_text is not None
     pairs = zip(row.names, row.values, strict=False)
-    values: list[Any] = [text if name == columns.text.name else value for name, value in pairs]
+    values: list[Any] = [text if name == of_text.name else value for name, value in pairs]
     if row.delimiter:
         return row_of_cells(values, row.delimiter)
     record = dict(zip(row.names, values, strict=True))
@@ -207,7 +207,8 @@ def _copy_header(source: str, stream: Stream) -> None:
 
 def note_columns(names: Iterable[str], columns: RowColumns) -> None:
     """Log which columns were written as they are."""
-    read = {field.name for field in columns.fields}
+    names = [*names]
+    read = {field.name for field in columns.in_row(names).fields}
     others = [name for name in names if name not in read]
     if others:
         more = f" and {len(others) - MOST_NAMES:,} more" if len(others) > MOST_NAMES else ""

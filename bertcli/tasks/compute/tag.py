@@ -7,7 +7,7 @@ tokenizer has split is put together again; entities in BIOES and BILOU are those
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,12 +21,14 @@ from bertcli.tasks.parts.label_schemes import OUTSIDE, LabelSet, Tag
 from bertcli.tasks.parts.legal_path import legal_path
 from bertcli.tasks.parts.redact import Found, Redaction, redaction_of
 from bertcli.tasks.parts.scores import softmax
+from bertcli.tasks.parts.tagged_words import with_words
 from bertcli.tasks.running.batches import Numbers, check_needs, logits_of_each
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tasks.tag import SPEC, Aggregation, Decode, TagOptions
 from bertcli.tokens import Tokens
 from bertcli.tokens.text_words import word_numbers, word_spans
 from bertcli.tokens.windows import tokens_in_windows, windows_of
+from bertcli.tokens.word_places import WordPlaces
 
 ROUNDING = 1e-6  # of probabilities
 Spell = Callable[[Sequence[str]], str]  # what pieces spell together
@@ -102,17 +104,20 @@ class _Tag(RecordTask):
         by_piece = self.labelling.by_piece
         for item, windows in zip(items, of_items, strict=True):
             words = word_numbers(item.text.text, item.tokens)
-            of_windows = []
+            of_windows, labelled = [], []
             for number, window in enumerate(windows):
                 pieces, rows = self._pieces(item.text.text, window, words, softmax(next(logits)))
                 ends = Ends(number == 0, number == len(windows) - 1)
                 spell = self.model.tokenizer.spelled
                 of_windows.append(entities(pieces, rows, self.labels, self.labelling, spell, ends))
+                if item.text.words is not None:
+                    labelled.append(first_pieces(pieces, rows, self.labels, self.labelling, ends))
             of_text = merged_pieces(of_windows) if by_piece else merged(of_windows)
             record = {
                 "index": item.index,
                 "text": item.text.text,
                 "truncated": item.tokens.truncated,
+                **with_words(item, self.redaction, partial(tags_of_words, windows=labelled)),
                 "entities": list(map(_piece if by_piece else _group, of_text)),
             }
             if self.redaction is not None:
@@ -308,6 +313,22 @@ def _entity(group: list[_Labeled], alone: bool, spell: Spell) -> Entity:
         word = spell([piece.spelling for piece in pieces])
     score = sum(labeled.score for labeled in group) / len(group)
     return Entity(label, score, word, pieces[0].start, pieces[-1].end, pieces[0].position, tag)
+
+
+def first_pieces(
+    pieces: Sequence[Piece], probabilities: Numbers, labels: LabelSet, labelling: Labelling, ends: Ends
+) -> list[Entity]:
+    """The pieces of a window with their labels; with the aggregations first, max, average each word's first alone."""
+    labeled = _labeled(pieces, probabilities, labels, labelling, ends)
+    return [_entity([one._replace(pieces=one.pieces[:1])], True, "".join) for one in labeled]
+
+
+def tags_of_words(words: Sequence[str], windows: Sequence[Sequence[Entity]]) -> list[str]:
+    """The label of each word: that of its first piece, which models are trained with; O for a word without pieces."""
+    places, tags = WordPlaces(words), dict[int, str]()
+    for piece in merged_pieces(windows):
+        tags.setdefault(places.number(piece.start, piece.end), piece.label)
+    return [tags.get(number, OUTSIDE) for number in range(len(words))]
 
 
 def merged(windows: Sequence[Sequence[Entity]]) -> list[Entity]:

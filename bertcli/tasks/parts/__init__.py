@@ -23,6 +23,7 @@ scores            turn logits into scores, by the name of an activation; **which
 sparse_queries    encode --sparse of queries with a Router's table of weights (inference-free SPLADE)
 sparse_vectors    the base class of tasks that give sparse vectors: the vocabulary entries whose weight is not 0
 sparse_weights    encode --sparse: a weight for every entry of the vocabulary, as the model's kind computes them
+tagged_words      tag on texts that are given as their words: a tag for each word; **whether a record has tags**
 targets           find the ids of the words that `fill-mask --targets` scores
 token_vectors     the vectors of tokens in late interaction (ColBERT)
 words_at_mask     compute the probabilities of words at a mask, of one piece or of several

@@ -6,7 +6,7 @@
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from bertcli.engine.packing import Packed, Sentence
 from bertcli.errors import BertcliError, check_finite
@@ -16,6 +16,7 @@ from bertcli.kinds.entities import EntityFinder, FinderOptions, LabelledSpan
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.module import parameters
 from bertcli.tasks.parts.redact import Found, Redaction, redaction_of
+from bertcli.tasks.parts.tagged_words import bio_tags, with_words
 from bertcli.tasks.running.batches import heads_of, hidden_states, in_micro_batches
 from bertcli.tasks.running.task import Record, RecordTask, length_limit
 from bertcli.tasks.tag import SPEC, TagOptions, labels_of
@@ -76,6 +77,11 @@ class EntitiesTask(RecordTask):
         """The types of entities, each once."""
         return labels_of(self.options)
 
+    @property
+    def has_one_label(self) -> bool:
+        """True if a word is in one entity at most, so that a tag says which."""
+        return not self.options.nested and not self.options.multi_label
+
     @cached_property
     def finder(self) -> EntityFinder:
         """The finder of entities, which the model's kind makes."""
@@ -123,7 +129,10 @@ class EntitiesTask(RecordTask):
             labelled = self.finder.entities(text, tokens, windows, logits)
             entities = [_entity(text, entity) for entity in labelled]
             is_cut = self.finder.is_cut(text, tokens)
-            record = {"index": item.index, "text": text, "truncated": is_cut, "entities": entities}
+            of_words = {}
+            if self.has_one_label:
+                of_words = with_words(item, self.redaction, partial(bio_tags, entities=labelled))
+            record = {"index": item.index, "text": text, "truncated": is_cut, **of_words, "entities": entities}
             if self.redaction is not None:
                 hidden = (Found(*entity) for entity in labelled)
                 record = self.redaction.applied(record, item, hidden, self.finder.words(text, tokens))

@@ -43,10 +43,9 @@ from bertcli.tasks.parts.label_schemes import (
     entities,
     open_scheme,
 )
-from bertcli.tokens.word_places import WordPlaces
 from bertcli.wings.evaluate.evaluators.classification import MACRO_F1
 from bertcli.wings.evaluate.evaluators.evaluator import F1, Evaluator, FigureSpec, RowShape
-from bertcli.wings.evaluate.load.labelled import Labelled
+from bertcli.wings.evaluate.load.labelled import Labelled, texts_of
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Details, Names, Outcome, usable
 
@@ -160,10 +159,9 @@ def _by_tags(model: Model, data: Labelled, options: Evaluate) -> TaggedRows:
     names = options.rename_label or {}
     read = partial(_read_tags, types=of_model.types, names=names, labels=of_data, own_names=own_names)
     gold, readable = data.left_out.read_or_skip(data.rows, read, list[Tag]())
-    records = model.tag(data.texts, aggregation="none", ignore=(), **REDACTED, **options.window_options)
-    predicted = [
-        _tags(of_row, record.get("entities", ()), of_model) for of_row, record in zip(words, records, strict=True)
-    ]
+    texts = texts_of([row._replace(words=row.label.words) for row in data.rows])
+    records = model.tag(texts, aggregation="none", ignore=(), **REDACTED, **options.window_options)
+    predicted = [_tags(row, record, of_model) for row, record in zip(data.rows, records, strict=True)]
 
     scheme = options.scheme or of_data.closed_scheme or open_scheme(gold)
     # Labels alone do not tell IOB1 from IOB2.
@@ -375,14 +373,10 @@ def _read_tags(
     return tags
 
 
-def _tags(words: Sequence[str], pieces: Iterable[Any], labels: LabelSet) -> Tags:
-    """The tag of each word: that of its first piece; O for a word without pieces."""
-    places = WordPlaces(words)
-    tags: dict[int, Tag] = {}
-    for piece in pieces:
-        number = places.number(piece["start"], piece["end"])
-        tags.setdefault(number, labels.tags[piece["entity"]])
-    return [tags.get(number, NO_ENTITY) for number in range(len(words))]
+def _tags(row: Text, record: Mapping[str, Any], labels: LabelSet) -> Tags:
+    """The tag of each word as tag says it; O for a word without pieces, and for all of a row that could not be used."""
+    said = record.get("tags", [OUTSIDE] * len(row.label.words))
+    return [labels.tags.get(tag, NO_ENTITY) for tag in said]
 
 
 def _spelled(spans: Iterable[EntitySpan], parts: Sequence[str], joiner: str) -> str:

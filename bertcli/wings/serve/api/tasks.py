@@ -12,7 +12,7 @@ from typing import Any, Union, get_args, get_origin
 
 from pydantic import Field, create_model
 
-from bertcli.files.texts import Text
+from bertcli.files.texts import Text, of_words
 from bertcli.tasks.options import declared, help_of, types_of
 from bertcli.tasks.registry import DOCUMENTS, TaskSpec, specs
 from bertcli.wings.serve.exchange import Exchange
@@ -32,7 +32,8 @@ class TextsRequest(TruncatingRequest):
     """Texts, and a task's options by their names in Python or in transformers' pipelines."""
 
     inputs: str | Listed[str] | dict[str, Any] | Listed[dict[str, Any]] | Listed[Listed[str]] = Field(
-        description="A text or a list of texts; {question, context} for answer, {text, text_pair} for a pair."
+        description="A text or a list of texts; {question, context} for answer, {text, text_pair} for a pair; "
+        "{tokens: [words]} for tag."
     )
     parameters: Any = Field(None, description="Options of the task.")
 
@@ -117,8 +118,10 @@ async def answer_texts(exchange: Exchange, request: TextsRequest) -> Any:
 
 
 def _text(value: Any, index: int) -> Text:
-    """Make a text, or a pair of texts. Errors: Refusal."""
+    """Make a text, or a pair of texts; of a row with words their text. Errors: Refusal."""
     if isinstance(value, dict):
+        if (text := of_words(value)) is not None:
+            return text
         first = value.get("text", value.get("question"))
         second = value.get("text_pair", value.get("context"))
         value = [first, second]
@@ -127,7 +130,9 @@ def _text(value: Any, index: int) -> Text:
             return Text(value)
         case [str(), None | str()] | [str()]:
             return Text(*value)
-    raise Refusal(422, f"inputs[{index}] must be a text or a pair of texts.", "inputs", "wrong_shape")
+    raise Refusal(
+        422, f"inputs[{index}] must be a text, a pair of texts or {{tokens: [its words]}}.", "inputs", "wrong_shape"
+    )
 
 
 def has_route(task: TaskSpec) -> bool:
