@@ -32,7 +32,7 @@ import bertcli
 from bertcli.cli.app import application
 
 TEXT = "the good king drank hot tea"
-WITHOUT_MODEL = {"guide", "info", "doctor", "mcp"}
+WITHOUT_MODEL = {"guide", "info", "doctor", "mcp", "plugin"}
 # What each command is called with where it has to refuse; a search needs vectors that the same model made.
 REFUSED: Mapping[str, list[str]] = {
     "encode": [TEXT], "classify": [TEXT], "fill-mask": ["a [MASK]"], "score": [TEXT], "tag": [TEXT], "lens": [TEXT],

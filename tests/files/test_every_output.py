@@ -359,6 +359,10 @@ def check_file(file: Path, door: Door, record: Any) -> None:
             wanted = list(door.rows(record))
             if door.command == "encode":
                 wanted = [{"id": i, "text": row["text"], "embedding": row["embedding"]} for i, row in enumerate(wanted)]
+                for row in found:  # float32 numbers, which a record has with the digits that read back as them
+                    vector = np.array(row["embedding"], np.float32)
+                    assert np.array_equal(row["embedding"], vector)
+                    row["embedding"] = [float(str(number)) for number in vector]
             elif door.command == "search":  # ids of one's own are texts
                 wanted = [row | {"id": str(row["id"])} for row in wanted]
             assert len(found) == len(wanted)
@@ -387,8 +391,10 @@ def check_file(file: Path, door: Door, record: Any) -> None:
             assert file.read_bytes().startswith(begins)
 
 
-# What is no form of the result: the classifier that a probe is saved as, tested in test_classifier.py.
-OTHER_FILES = {"probe": {".safetensors"}}
+# What is no form of the record: the classifier that a probe is saved as, tested in test_classifier.py, and what a view
+# computed as arrays, tested in test_view_commands.py.
+OF_A_VIEW = {".npz", ".safetensors"}
+OTHER_FILES = {"probe": {".safetensors"}, "lens": OF_A_VIEW, "heads": OF_A_VIEW, "patch": OF_A_VIEW}
 
 
 def test_every_output_is_tested_of_every_command_that_has_it(made: Made, tmp_path: Path) -> None:

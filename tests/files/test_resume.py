@@ -464,7 +464,7 @@ def test_resume_of_a_finished_run_computes_nothing(
     assert "is complete" not in first.err
     before = target.stat().st_mtime_ns, target.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr("bertcli.tasks.running.task.Task.window", None)
+        patch.setattr("bertcli.tasks.running.task.Task.tokenize_group", None)
         again = bertcli(*run)
     assert (again.status, again.out) == (first.status, first.out)
     assert f"Note: {target} is complete." in again.err.splitlines()

@@ -52,13 +52,10 @@ def test_neighbors_nearest_pieces_by_cosine(model: Path) -> None:
     assert json.loads(done.out) == [expected(model, word, 10) for word in words]
 
 
-def test_neighbors_words_come_from_arguments_files_and_pipes(model: Path, tmp_path: Path) -> None:
-    file = tmp_path / "words.txt"
-    file.write_text("king\nqueen\n", encoding="utf-8")
+def test_neighbors_words_come_from_arguments_and_pipes(model: Path) -> None:
     by_argument = run("-m", model, "king", "queen", "--format", "jsonl", "--top-k", "3")
     assert [record["token"] for record in by_argument.records] == ["king", "queen"]
     assert [len(record["neighbors"]) for record in by_argument.records] == [3, 3]
-    assert run("-m", model, "-i", file, "--format", "jsonl", "--top-k", "3").out == by_argument.out
     assert run("-m", model, "--format", "jsonl", "--top-k", "3", stdin="king\nqueen\n").out == by_argument.out
     assert run("-m", model, "--format", "json", stdin="").out == "[]\n"
 

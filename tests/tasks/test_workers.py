@@ -122,7 +122,7 @@ def plain(result: Any) -> Any:
 
 def threads_of_windows() -> list[threading.Thread]:
     """The threads that tokenize the next window."""
-    return [thread for thread in threading.enumerate() if thread.name.startswith("bertcli_window")]
+    return [thread for thread in threading.enumerate() if thread.name.startswith("bertcli_group")]
 
 
 # ----------------------------------------------------------------------------------------------------------- the same

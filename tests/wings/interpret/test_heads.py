@@ -167,7 +167,8 @@ def test_heads_rollout_shows_the_token_asked_about(made: Made) -> None:
         assert found.rollout.token == shown
         lines = found.document().lines
         assert [line["rollout"] for line in lines] == found.record["rollout"][shown]
-        assert [line["mean"] for line in lines] == found.rollout.mean[shown].tolist()
+        mean = np.array([line["mean"] for line in lines], np.float32)
+        assert np.array_equal(mean, found.rollout.mean[shown].astype(np.float32))
         assert f"What token {shown}, " in found.document().below[0]
         cells = [row[1] for row in found.document().rows]
         assert cells == [f"{share:.1%}" for share in found.record["rollout"][shown]]
