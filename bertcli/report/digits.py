@@ -44,6 +44,11 @@ def short_rows(rows: NDArray[np.float32]) -> Any:
     return written.tolist()
 
 
+def at_least(score: float, least: float | None) -> bool:
+    """True if a score is not below a bound, both as float32: a score that was read is a bound that it meets itself."""
+    return least is None or bool(np.float32(score) >= np.float32(least))
+
+
 def _short_number(number: float) -> float:
     """One number: the shortest of its float32; outside of that type's range with 9 digits."""
     if SMALLEST <= abs(number) <= LARGEST:

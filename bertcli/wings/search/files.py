@@ -21,7 +21,7 @@ from bertcli.files.read.passages import PassageOfFile, digest_of, passages_in
 from bertcli.files.texts import STANDARD_INPUT, Text, Texts
 from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import best_first
-from bertcli.report.digits import short
+from bertcli.report.digits import at_least, short
 from bertcli.report.progress import progress
 from bertcli.tasks.compute.rank import pairs_of
 from bertcli.tasks.limits import NO_LIMITS, DoorLimits, TooMuch, most_vectors, over
@@ -147,7 +147,7 @@ class Passages:
                 )  # fmt: skip
             hits = [Hit(query, self.chunks[i], float(ranked[i]), bool(near[i])) for i in best]
             best_hits = (hits if reranker is None else _reranked(reranker, hits))[:top_k]
-            yield [hit for hit in best_hits if least is None or hit.score >= least]
+            yield [hit for hit in best_hits if at_least(hit.score, least)]
 
     def _encode(self, new: Mapping[str, tuple[str, list[PassageOfFile]]], entries: dict[str, FileVectors]) -> None:
         """Encode the passages of new files, by their digests; add them to the entries, which the index keeps.

@@ -12,7 +12,7 @@ from bertcli.files.read.vector_reader import StoredVectors
 from bertcli.files.search import Nearest
 from bertcli.files.texts import Text, Texts
 from bertcli.loaded_model import LoadedModel
-from bertcli.report.digits import short
+from bertcli.report.digits import at_least, short
 from bertcli.tasks.compute.encode import SETTINGS, EncodeSteps, encode
 from bertcli.tasks.encode import EncodeOptions, Pooling
 from bertcli.tasks.parts.made_alike import check_made_alike, settings_of, unfit_prompt
@@ -65,10 +65,9 @@ class SearchedVectors(NamedTuple):
         vectors = encode(model, queries, asked)
         neighbors = nearest(vectors, self.stored, search.top_k, measure)
         known = self._known(neighbors)
-        least = float("-inf") if search.min_score is None else search.min_score
         records = []
         for query, rows, scores in zip(queries, neighbors.rows.tolist(), neighbors.scores.tolist(), strict=True):
-            best = [(row, score) for row, score in zip(rows, scores, strict=True) if score >= least]
+            best = [(row, score) for row, score in zip(rows, scores, strict=True) if at_least(score, search.min_score)]
             hits = [{"row": row, "score": short(score), **known[row]} for row, score in best]
             records.append({"query": query, STORED.rows_of: hits})
         return records

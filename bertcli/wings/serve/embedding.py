@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from bertcli.files.texts import Text
 from bertcli.folder.prompts import Role
+from bertcli.report.digits import short
 from bertcli.tracing.dispatch import Array
 from bertcli.wings.serve.exchange import Exchange
 from bertcli.wings.serve.requests import Listed, Refusal, TruncatingRequest, either
@@ -114,4 +115,6 @@ def prompt_of(served: Served, input_type: str | None) -> str | None:
 
 def cosines(one: Array, others: Sequence[Array]) -> list[float]:
     """The cosines of a vector with others, -1 to 1. All must have length 1, which float32 may exceed by a digit."""
-    return [float(np.clip(other.astype(np.float64) @ one, -1, 1)) for other in others]
+    exact = [float(np.clip(other.astype(np.float64) @ one, -1, 1)) for other in others]
+    written: list[float] = short(exact)
+    return written

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bertcli.engine.pauses import check_wanted
 from bertcli.files.texts import Text
 from bertcli.ranking import best_first
+from bertcli.report.digits import short
 from bertcli.tasks.compute.rank import LOGIT
 from bertcli.tasks.parts.scores import sigmoid
 from bertcli.tasks.running.batches import Numbers
@@ -88,7 +89,7 @@ class RankingRequest(TruncatingRequest):
             scores = np.clip(raw, 0, 1)
         # By the raw scores, of which several may be clipped to the same number.
         order = best_first(raw, self.top_n)
-        return [RankedDocument(int(index), float(scores[index]), texts[index]) for index in order]
+        return [RankedDocument(int(index), short(float(scores[index])), texts[index]) for index in order]
 
     async def _pair_scores(self, exchange: Exchange, texts: list[str]) -> Numbers:
         """The scores of the task rank, which reads query and document together: [document]."""

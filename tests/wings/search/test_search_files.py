@@ -221,7 +221,15 @@ def test_search_files_min_score_leaves_out_hits(folder: Path) -> None:
     assert min(scores) < 0.3 < max(scores)
     assert bertcli("encode", "-i", "notes.txt", "-o", "v.npy").status == 0
     (record,) = hits("a walk with the dog", "-i", "v.npy", "--min-score", "0.3")
-    assert [hit["score"] for hit in record["nearest"]] == pytest.approx([s for s in scores if s >= 0.3], abs=1e-6)
+    stored = [hit["score"] for hit in record["nearest"]]
+    assert stored == pytest.approx([s for s in scores if s >= 0.3], abs=1e-6)
+    # A score that was read is a bound that its own hit meets, and each larger one.
+    for number, score in enumerate(scores, 1):
+        again = hits("a walk with the dog", "-i", "notes.txt", "--min-score", str(score))
+        assert [hit["score"] for hit in again] == scores[:number]
+    for number, score in enumerate(stored, 1):
+        (record,) = hits("a walk with the dog", "-i", "v.npy", "--min-score", str(score))
+        assert [hit["score"] for hit in record["nearest"]] == stored[:number]
 
 
 def test_search_files_a_folder_stands_for_all_files_in_it(folder: Path) -> None:

@@ -282,6 +282,18 @@ def test_similarity_is_the_cosine(running: Running, models: dict[str, Model]) ->
     np.testing.assert_allclose(running.given("/similarity", {"inputs": inputs}), vectors[1:] @ vectors[0], atol=2e-6)
 
 
+def test_scores_that_routes_compute_have_the_digits_of_a_float32(running: Running) -> None:
+    inputs = {"source_sentence": TEXTS[0], "sentences": TEXTS[1:]}
+    scores: list[float] = running.given("/similarity", {"inputs": inputs})
+    for model in ("bert-mini-sentence", "rerank", "late"):
+        asked = {"model": model, "query": TEXTS[0], "documents": [*TEXTS[1:], *cases.DOCUMENTS]}
+        for raw in (False, True):
+            answer = running.given("/v1/rerank", asked | {"raw_scores": raw})
+            scores += [one["relevance_score"] for one in answer["results"]]
+    assert len({*scores}) > 20
+    assert scores == [float(str(np.float32(score))) for score in scores]
+
+
 # ------------------------------------------------------------------------------------------------------------ rankings
 
 
