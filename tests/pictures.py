@@ -75,7 +75,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as profile:
         browser = open_browser(Path(profile))
         try:
-            save(page(browser, WHOLE, 850, "trace", SENTENCE, at=NUMBER), "pass.png")
+            save(page(browser, WHOLE, 960, "trace", SENTENCE, at=NUMBER), "pass.png")
             evaluate = ("evaluate", ROOT / "tests/data/reviews.csv", "-m", "bert-mini-sentiment")
             save(page(browser, HALF, 610, *evaluate, begin="bert-mini-sentiment: confusion"), "evaluate.png")
         finally:
