@@ -210,6 +210,11 @@ def test_redact_of_words_gives_a_text_and_no_words(novara: Path, tmp_path: Path)
     (of_gold,) = command(*arguments, "--keep", "tags", "--format", "jsonl").records
     assert of_gold["tags"] == [0, 1, 0]
     rows.write_text('{"id": 1, "tokens": ["met", "Novara", "."]}\n')
+    rows.write_text('{"text": "in", "tokens": ["met"]}\n{"tokens": ["Novara"]}\n')
+    of_text, of_words = command(*arguments, "--keep", "all", "--format", "jsonl").records
+    assert of_text["tokens"] == ["met"]
+    assert "tokens" not in of_words
+    rows.write_text('{"id": 1, "tokens": ["met", "Novara", "."]}\n')
     (kept,) = command(*arguments, "--keep-text", "--format", "jsonl").records
     assert (kept["tokens"], kept["tags"]) == (["met", "Novara", "."], ["O", "B-LOC", "O"])
     assert "Note: column 'id' was not looked at." in command(*arguments, "-o", tmp_path / "clean.jsonl").err

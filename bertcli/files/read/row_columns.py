@@ -92,7 +92,9 @@ class RowColumns(NamedTuple):
         id = values.get(self.id.name) if self.id else None
         if self.id and not self.id.holds(id):
             id = None
-        kept = {field.name: values.get(field.name) for field in self.keep} if self.keep else NOTHING_KEPT
+        # With keep_all words of another row may be kept, which are this one's text.
+        keep = [field for field in self.keep if not (self.keep_all and self.text and field.name == self.text.name)]
+        kept = {field.name: values.get(field.name) for field in keep} if keep else NOTHING_KEPT
         for field in self.needed:
             if field.name not in values:
                 return unusable(location, field.lacking([*values]), id)
