@@ -247,4 +247,7 @@ def test_tags_of_named_types_are_bio() -> None:
     found = [LabelledSpan(*span, 0.9) for span in spans]
     words = ["Ann", "Lee", "left", "Oak", "Street", "12", "."]
     expected = ["B-person", "I-person", "O", "B-street", "I-street", "B-street", "O"]
-    assert bio_tags(words, found) == expected
+    assert bio_tags(words, found[::-1]) == expected
+    # Of parts of one word the later counts.
+    parts = [LabelledSpan(10, 15, "street", 0.9), LabelledSpan(8, 9, "person", 0.8)]
+    assert bio_tags(words, parts) == ["O", "O", "B-street", "I-street", "O", "O", "O"]

@@ -39,7 +39,8 @@ def bio_tags(words: Sequence[str], entities: Iterable[LabelledSpan]) -> list[str
     """The tag of each word: B- and the label for the first that an entity has a part of, I- for the others, else O."""
     tags = [OUTSIDE] * len(words)
     ends = [*accumulate(len(word) + 1 for word in words)]
-    for entity in entities:
+    # In order, so that an entity that begins within another's last word has a B- of its own.
+    for entity in sorted(entities, key=lambda entity: entity.start):
         first, last = bisect_right(ends, entity.start), bisect_right(ends, entity.end - 1)
         tags[first : last + 1] = [f"B-{entity.label}", *[f"I-{entity.label}"] * (last - first)]
     return tags

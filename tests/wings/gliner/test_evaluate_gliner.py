@@ -52,6 +52,21 @@ def figures_of(report: str) -> dict[str, float]:
     return {name: figure["value"] for name, figure in of_model["metrics"].items()}
 
 
+def test_gliner_gives_a_tag_for_each_word_of_a_row(folder: Path, model: Model, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(json.dumps({"tokens": words}) + "\n" for words in SENTENCES[:3]), encoding="utf-8")
+    arguments = ("tag", "-m", folder, "-i", rows, "--labels", ",".join(LABELS), "--format", "jsonl")
+    own_names = {label: label for label in LABELS}
+    records = command(*arguments).records
+    for words, record in zip(SENTENCES, records, strict=False):
+        alone = model.tag(" ".join(words), labels=LABELS)
+        assert record["tokens"] == words
+        assert record["tags"] == tags_of(words, alone["entities"], own_names)
+    assert sum(tag != "O" for record in records for tag in record["tags"]) > 3
+    for option in ("--nested", "--multi-label", "--redact"):
+        assert all("tags" not in record for record in command(*arguments, option).records)
+
+
 def test_evaluate_counts_the_entities_of_gliner(folder: Path, model: Model, tmp_path: Path) -> None:
     names = {"drink": "DRINK", "person": "PER"}
     found = [record["entities"] for record in model.tag(map(" ".join, SENTENCES), labels=LABELS)]
