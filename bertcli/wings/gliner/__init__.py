@@ -3,6 +3,7 @@
 spans/       GLiNER: a kind of model, with its type of folder; a score for every span of words and every type
 schema/      GLiNER2: the same, and scores of candidates; on what spans/ has
 boundary/    GLiNER2.5: entities of any length, from where they begin and end; on what schema/ has
+named_types  what is alike in the three kinds; **what a request without labels is told**
 on_backbone  a family of bertcli/models/ with heads of these kinds in place of its own
 
 Their models stand on any family of the core. tests/reference/record_gliner*.py record what the libraries make of small

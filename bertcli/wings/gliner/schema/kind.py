@@ -11,34 +11,21 @@ from bertcli.errors import number_of
 from bertcli.folder.layout import Layout
 from bertcli.kinds.candidate_labels import CandidateOptions, CandidateScorer
 from bertcli.kinds.entities import EntityFinder, FinderOptions
-from bertcli.kinds.kind import Kind
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.opened import Opened
+from bertcli.wings.gliner.named_types import NamedTypesAndLabels
 from bertcli.wings.gliner.schema.folder_type import TYPE
 from bertcli.wings.gliner.schema.settings import HEADS, SchemaSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schema(Kind):
+class Schema(NamedTypesAndLabels):
     """Entities and labels of types that a request names."""
 
+    own_heads = HEADS
+    called = "GLiNER2"
+
     schema: SchemaSettings
-
-    def purpose(self, *, one_label: bool) -> str:
-        return "entities and labels of any type (GLiNER2)"
-
-    def uses(self) -> tuple[str, ...]:
-        return "tag", "entities", "zero-shot"
-
-    @property
-    def commands_of_heads(self) -> Mapping[str, str]:
-        return {"spans": "tag --labels", "candidate_scores": "classify --candidates"}
-
-    def refusal_without_labels(self, name: str) -> str | None:
-        return (
-            f"{name} is a GLiNER2 model, which finds entities of any type: name the types that you want, as in "
-            'labels=["person", "city"] (--labels "person, city").'
-        )
 
     def entity_finder(self, model: Opened, options: FinderOptions) -> EntityFinder:
         # Imported late, as below: a model is opened without it.
@@ -54,21 +41,6 @@ class Schema(Kind):
     @property
     def facts(self) -> Mapping[str, Any]:
         return {"schema": {"max_words": self.schema.max_width, "backbone": self.schema.model_name}}
-
-    def refusal_in_a_graph(self, head: str) -> str | None:
-        if head not in HEADS:
-            return None
-        return (
-            "The scores of spans and of candidates depend on the positions of words and marks, which are no input of a "
-            "graph: leave out --head to export the encoder."
-        )
-
-    @property
-    def note_of_encoder_graph(self) -> str:
-        return (
-            "this is the encoder of a GLiNER2 model, which is what --engine onnx runs; words, spans and the scores of "
-            "labels are computed after it, and no graph of bertcli has them."
-        )
 
 
 def lines(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

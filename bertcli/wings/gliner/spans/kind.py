@@ -1,6 +1,6 @@
 """`Spans`: entities of the types that a request names, in any words, as spans of whole words.
 
-finder.py computes the spans. tasks/compute/tag.py asks for the refusals here, and raises them.
+finder.py computes the spans.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,9 +10,9 @@ from typing import Any
 from bertcli.errors import number_of
 from bertcli.folder.layout import Layout
 from bertcli.kinds.entities import EntityFinder, FinderOptions
-from bertcli.kinds.kind import Kind
 from bertcli.kinds.modules import Modules, check_layers, settings
 from bertcli.kinds.opened import Opened
+from bertcli.wings.gliner.named_types import NamedTypes
 from bertcli.wings.gliner.spans.folder_type import TYPE
 from bertcli.wings.gliner.spans.settings import GlinerSettings
 
@@ -21,26 +21,12 @@ FITTING = {"tag --labels": "-m urchade/gliner_small-v2.1"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spans(Kind):
+class Spans(NamedTypes):
     """Entities of types that a request names."""
 
+    called = "GLiNER"
+
     gliner: GlinerSettings
-
-    def purpose(self, *, one_label: bool) -> str:
-        return "entities of any type (GLiNER)"
-
-    def uses(self) -> tuple[str, ...]:
-        return "tag", "entities"
-
-    @property
-    def commands_of_heads(self) -> Mapping[str, str]:
-        return {"spans": "tag --labels"}
-
-    def refusal_without_labels(self, name: str) -> str:
-        return (
-            f"{name} is a GLiNER model, which finds entities of any type: name the types that you want, as in "
-            'labels=["person", "city"] (--labels "person, city").'
-        )
 
     def entity_finder(self, model: Opened, options: FinderOptions) -> EntityFinder:
         # Imported late: a model is opened without it.
@@ -59,21 +45,6 @@ class Spans(Kind):
                 "backbone": settings.model_name,
             }
         }
-
-    def refusal_in_a_graph(self, head: str) -> str | None:
-        if head != "spans":
-            return None
-        return (
-            "The scores of spans depend on the positions of words and labels, which are no input of a graph: "
-            "leave out --head to export the encoder."
-        )
-
-    @property
-    def note_of_encoder_graph(self) -> str:
-        return (
-            "this is the encoder of a GLiNER model, which is what --engine onnx runs; words, spans and their "
-            "scores for labels are computed after it, and no graph of bertcli has them."
-        )
 
 
 def lines(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
