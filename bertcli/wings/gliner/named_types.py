@@ -9,15 +9,15 @@ from bertcli.kinds.kind import Kind
 class NamedTypes(Kind):
     """Entities of types that a request names.
 
-    tasks/compute/tag.py asks for the refusal without labels, and raises it. called: the name of such models.
-    own_heads: the heads that no family has.
+    tasks/compute/tag.py asks for the refusal without labels, and raises it. _called: the name of such models.
+    _own_heads: the heads that no family has.
     """
 
-    called: ClassVar[str]
-    own_heads: ClassVar[tuple[str, ...]] = ("spans",)
+    _called: ClassVar[str]
+    _own_heads: ClassVar[tuple[str, ...]] = ("spans",)
 
     def purpose(self, *, one_label: bool) -> str:
-        return f"entities of any type ({self.called})"
+        return f"entities of any type ({self._called})"
 
     def uses(self) -> tuple[str, ...]:
         return "tag", "entities"
@@ -28,12 +28,12 @@ class NamedTypes(Kind):
 
     def refusal_without_labels(self, name: str) -> str:
         return (
-            f"{name} is a {self.called} model, which finds entities of any type: name the types that you want, as in "
+            f"{name} is a {self._called} model, which finds entities of any type: name the types that you want, as in "
             'labels=["person", "city"] (--labels "person, city").'
         )
 
     def refusal_in_a_graph(self, head: str) -> str | None:
-        if head not in self.own_heads:
+        if head not in self._own_heads:
             return None
         return (
             "The scores of spans depend on the positions of words and labels, which are no input of a graph: "
@@ -43,7 +43,7 @@ class NamedTypes(Kind):
     @property
     def note_of_encoder_graph(self) -> str:
         return (
-            f"this is the encoder of a {self.called} model, which is what --engine onnx runs; words, spans and the "
+            f"this is the encoder of a {self._called} model, which is what --engine onnx runs; words, spans and the "
             "scores of labels are computed after it, and no graph of bertcli has them."
         )
 
@@ -52,7 +52,7 @@ class NamedTypesAndLabels(NamedTypes):
     """Entities of types, and labels of texts, that a request names."""
 
     def purpose(self, *, one_label: bool) -> str:
-        return f"entities and labels of any type ({self.called})"
+        return f"entities and labels of any type ({self._called})"
 
     def uses(self) -> tuple[str, ...]:
         return "tag", "entities", "zero-shot"
@@ -62,7 +62,7 @@ class NamedTypesAndLabels(NamedTypes):
         return {"spans": "tag --labels", "candidate_scores": "classify --candidates"}
 
     def refusal_in_a_graph(self, head: str) -> str | None:
-        if head not in self.own_heads:
+        if head not in self._own_heads:
             return None
         return (
             "The scores of spans and of candidates depend on the positions of words and marks, which are no input of a "

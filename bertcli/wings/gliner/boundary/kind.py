@@ -22,8 +22,8 @@ from bertcli.wings.gliner.named_types import NamedTypesAndLabels
 class Boundary(NamedTypesAndLabels):
     """Entities and labels of types that a request names."""
 
-    own_heads = HEADS
-    called = "GLiNER2.5"
+    _own_heads = HEADS
+    _called = "GLiNER2.5"
 
     boundary: BoundarySettings
 

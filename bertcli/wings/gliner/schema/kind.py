@@ -22,8 +22,8 @@ from bertcli.wings.gliner.schema.settings import HEADS, SchemaSettings
 class Schema(NamedTypesAndLabels):
     """Entities and labels of types that a request names."""
 
-    own_heads = HEADS
-    called = "GLiNER2"
+    _own_heads = HEADS
+    _called = "GLiNER2"
 
     schema: SchemaSettings
 

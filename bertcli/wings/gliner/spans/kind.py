@@ -24,7 +24,7 @@ FITTING = {"tag --labels": "-m urchade/gliner_small-v2.1"}
 class Spans(NamedTypes):
     """Entities of types that a request names."""
 
-    called = "GLiNER"
+    _called = "GLiNER"
 
     gliner: GlinerSettings
 
