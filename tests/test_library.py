@@ -103,17 +103,6 @@ def test_library_searches_as_the_command(made: Made, vectors: Path, tmp_path: Pa
     assert alone["nearest"][0]["row"] == plain[0]["nearest"][0]["row"]
 
 
-def test_library_search_refuses_in_a_line(made: Made, vectors: Path) -> None:
-    with pytest.raises(library.BertcliError, match="made by another model"):
-        library.search("dog", vectors, model=made(seed=8))
-    with pytest.raises(library.BertcliError, match="--pooling"):
-        library.search("dog", vectors, model=made(seed=7), pooling="cls")
-    with pytest.raises(TypeError, match=r"search\(\) has no option 'poling'. Did you mean pooling\?"):
-        library.search("dog", vectors, poling="cls")
-    with pytest.raises(library.BertcliError, match="top_k is 0"):
-        library.search("dog", vectors, top_k=0)
-
-
 def test_library_tokenizes_and_finds_neighbors_as_the_commands(made: Made) -> None:
     folder = made()
     model = library.load(folder)
@@ -172,16 +161,6 @@ def test_library_objects_show_themselves_in_a_line(made: Made) -> None:
     (block,) = library.load(folder).encode_blocks(TEXTS)
     assert repr(block) == "<Block of 4 texts from 0, 0 failures>"
     assert np.asarray(block.vectors).shape[0] == 4
-
-
-def test_library_search_shows_the_parts_of_texts(made: Made, tmp_path: Path) -> None:
-    texts, vectors, folder = tmp_path / "in.txt", tmp_path / "v.npz", made(seed=7)
-    texts.write_text("the dog and the cat sat on the mat. a cup of tea. Paris is a city.\n")
-    assert bertcli("encode", "-m", folder, "-i", texts, "--chunk", "8", "-o", vectors).status == 0
-    (record,) = library.search("a cup of tea", vectors, model=folder, texts=texts, top_k=1)
-    (hit,) = record["nearest"]
-    assert hit["text"] == texts.read_text()[hit["start"] : hit["end"]]
-    assert (hit["index"], len(hit["text"]) < 40) == (0, True)
 
 
 def test_library_warns_by_its_logger_alone() -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import Sentence, make
-from helpers.opened_folders import checkpoint_of
 
 import bertcli
 from bertcli.errors import BertcliError
@@ -86,17 +85,12 @@ def test_a_model_is_shared_between_threads(made: Made) -> None:
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 
-def test_a_model_pickles_as_its_path(made: Made) -> None:
-    model = bertcli.load(made(head="pretraining"))
-    data = pickle.dumps(model)
-    assert len(data) < 1000
-    np.testing.assert_array_equal(pickle.loads(data).forward([[1, 2, 3]]), model.forward([[1, 2, 3]]))
-
-
 @pytest.mark.parametrize("heads", [None, "mlm", "pooler,nsp", "none"])
 def test_a_pickled_model_keeps_its_heads(heads: str | None, made: Made) -> None:
     model = bertcli.load(made(head="pretraining"), heads=heads)
-    again = pickle.loads(pickle.dumps(model))
+    data = pickle.dumps(model)
+    assert len(data) < 1000, "its path"
+    again = pickle.loads(data)
     assert again.heads == model.heads
     expected = model.outputs([[1, 2, 3]])
     for head, one in again.outputs([[1, 2, 3]]).items():
@@ -139,23 +133,6 @@ def test_a_classifier_of_tokens_is_told_from_one_of_sequences(tmp_path: Path) ->
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "architectures": ["BertForTokenClassification"]}))
     assert bertcli.load(folder).heads == ("pooler", "token_classifier")
-
-
-def test_every_tensor_of_the_file_is_accounted_for(made: Made) -> None:
-    opened = checkpoint_of(made(head="pretraining", tied="stored", decoder_bias="both", position_ids_buffer=True))
-    uses = {use.name: use.use for use in opened.uses}
-    assert uses["bert.embeddings.word_embeddings.weight"] == "used"
-    assert uses["cls.predictions.decoder.weight"] == "ignored"
-    assert uses["bert.embeddings.position_ids"] == "ignored"
-    assert sum(use == "ignored" for use in uses.values()) == 3
-    assert len({use.path for use in opened.uses if use.path}) == sum(use != "ignored" for use in uses.values())
-
-
-def test_old_names_are_renamed(made: Made) -> None:
-    opened = checkpoint_of(made(naming="gamma_beta"))
-    renamed = [use for use in opened.uses if use.use == "renamed"]
-    assert renamed
-    assert all(use.name.endswith((".gamma", ".beta")) and use.path and "norm" in use.path for use in renamed)
 
 
 def test_a_missing_or_misshapen_tensor_is_named(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def allocated(model: Model, batch: int, sequence: int) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(("batch", "sequence"), [(8, 128), (2, 256), (16, 24)])
+@pytest.mark.parametrize(("batch", "sequence"), [(8, 128), (16, 24)])
 def test_memory_of_the_bundled_model_is_what_is_allocated(batch: int, sequence: int) -> None:
     model = bertcli.load()
     estimated = bertcli.params(model, batch_size=batch, seq_len=sequence).memory
@@ -51,23 +51,13 @@ def test_memory_of_each_family_is_what_is_allocated(name: str) -> None:
     assert sum(estimated.ours) == pytest.approx(estimated.ours.weights + allocated(model, 4, 128), rel=0.15)
 
 
-@pytest.mark.parametrize(
-    ("name", "batch"), [("base", 1), ("deberta-v3-base", 1), ("deberta-v3-base", 2), ("mpnet-base", 1), ("textbook", 1)]
-)
-def test_memory_of_attention_is_what_is_allocated(name: str, batch: int) -> None:
+@pytest.mark.parametrize("name", ["base", "deberta-v3-base", "mpnet-base", "textbook"])
+def test_memory_of_attention_is_what_is_allocated(name: str) -> None:
     sizes = {"num_hidden_layers": 2, "vocab_size": 400, "intermediate_size": 64}  # attention needs most
     model = bertcli.variant(name, weights=0, heads="none", sizes=sizes)
-    estimated = bertcli.params(model, batch_size=batch, seq_len=512).memory
+    estimated = bertcli.params(model, batch_size=1, seq_len=512).memory
     assert estimated is not None
-    assert estimated.ours.activations == pytest.approx(allocated(model, batch, 512), rel=0.15)
-
-
-def test_memory_of_scores_by_distance_is_that_of_the_distances_that_occur() -> None:
-    """DeBERTa's table has 1,024 of them, and a text of 64 tokens 127: with all the pass would need twice as much."""
-    model = bertcli.variant("deberta-base", weights=0, heads="none", sizes={"num_hidden_layers": 2, "vocab_size": 400})
-    estimated = bertcli.params(model, batch_size=8, seq_len=64).memory
-    assert estimated is not None
-    assert estimated.ours.activations == pytest.approx(allocated(model, 8, 64), rel=0.25)
+    assert estimated.ours.activations == pytest.approx(allocated(model, 1, 512), rel=0.15)
 
 
 @pytest.mark.parametrize("name", ["deberta-base", "deberta-v3-base"])
@@ -82,14 +72,13 @@ def test_memory_of_relative_positions_is_that_of_the_distances_that_occur(name: 
         assert estimated.padded.activations > 5 * estimated.ours.activations  # ordinarily, of all rows
 
 
-@pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("float16", 2)])
 @pytest.mark.parametrize("name", ["tiny", "albert-base", "modernbert-base", "t5-small"])
-def test_memory_counts_weights_that_are_shared_once(name: str, dtype: Any, size: int) -> None:
+def test_memory_counts_weights_that_are_shared_once(name: str) -> None:
     heads = None if name == "t5-small" else "mlm"  # whose decoder is the embeddings
     model = bertcli.variant(name, heads=heads, sizes={"num_hidden_layers": 2})
-    summary = bertcli.params(model, batch_size=1, seq_len=8, dtype=dtype)
+    summary = bertcli.params(model, batch_size=1, seq_len=8)
     assert summary.memory is not None
-    assert summary.memory.ours.weights == summary.memory.padded.weights == size * summary.total_params
+    assert summary.memory.ours.weights == summary.memory.padded.weights == 4 * summary.total_params
 
 
 def test_memory_of_attention_holds_what_its_ops_need_beside_their_results() -> None:

@@ -34,24 +34,11 @@ HEADS = ("pooler", "mlm", "mlm,nsp", "classifier")
     ("name", "heads", "total"),
     [(name, *case) for name, totals in TOTALS.items() for case in zip(HEADS, totals, strict=True) if case[1]],
 )
-@pytest.mark.parametrize("style", ["tree", "keras"])
-def test_params_totals_are_those_of_the_literature(name: str, heads: str, total: int, style: str) -> None:
-    summary = bertcli.params(bertcli.variant(name, heads=heads), style=style)
+def test_params_totals_are_those_of_the_literature(name: str, heads: str, total: int) -> None:
+    summary = bertcli.params(bertcli.variant(name, heads=heads))
     assert summary.total_params == summary.totals.trainable_params == total == sum(row.params for row in summary.rows)
     assert summary.totals.non_trainable_params == 0
     assert summary.total_bytes == 4 * total
-
-
-@pytest.mark.parametrize(("heads", "total"), [("pooler", 109_081_344), ("mlm", 109_112_880), ("mlm,nsp", 109_705_010)])
-def test_params_totals_follow_the_vocabulary(heads: str, total: int) -> None:
-    assert bertcli.params(bertcli.variant("base", heads=heads, vocab_size=30000)).total_params == total
-
-
-@pytest.mark.parametrize("style", ["tree", "keras"])
-def test_params_the_textbook_model_has_its_own_total(style: str) -> None:
-    assert bertcli.params(bertcli.variant("textbook"), style=style).total_params == 102_326_784
-    plus_mlm = bertcli.params(bertcli.variant("textbook", heads="pooler,mlm"), style=style).total_params
-    assert plus_mlm == 102_326_784 + 30522 * 768 + 30522
 
 
 configs = st.builds(
@@ -128,7 +115,7 @@ def test_params_a_row_shows_what_no_other_row_does() -> None:
     assert four["encoder.layers.0.attention.query"].type == "Linear"
 
 
-@pytest.mark.parametrize("depth", [2, 3, 9])
+@pytest.mark.parametrize("depth", [2, 9])
 def test_params_tables_show_a_module_with_what_is_inside_it(depth: int) -> None:
     arguments = ["params", "--variant", "base", "--formulas", "--depth", str(depth)]
     table = [row.split() for row in command(*arguments).out.splitlines()]

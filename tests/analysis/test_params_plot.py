@@ -59,24 +59,6 @@ def test_params_plot_labels_are_escaped() -> None:
     assert r'title: "my \"model\" \\ <b>"' in mermaid
 
 
-@pytest.mark.parametrize("ending", ["dot", "mmd"])
-def test_params_plot_text_is_written_whole_or_not_at_all(tmp_path: Path, ending: str) -> None:
-    file = tmp_path / f"graph.{ending}"
-    plot(summary(), str(file))
-    assert file.read_text(encoding="utf-8") == drawn(summary(), TEXTS[f".{ending}"])
-    assert [one.name for one in tmp_path.iterdir()] == [file.name]
-    with pytest.raises(BertcliError, match="no folder"):
-        plot(summary(), str(tmp_path / "none" / f"graph.{ending}"))
-
-
-@pytest.mark.skipif(shutil.which("dot") is None, reason="needs Graphviz")
-@pytest.mark.parametrize(("ending", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG")])
-def test_params_plot_graphviz_draws_pictures(tmp_path: Path, ending: str, start: bytes) -> None:
-    file = tmp_path / f"graph.{ending}"
-    plot(summary(collapse=True), str(file))
-    assert file.read_bytes().startswith(start)
-
-
 def test_params_plot_without_graphviz_a_picture_is_refused_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -138,7 +138,6 @@ def test_pass_page_keeps_within_its_bound(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--variant", "mini", "--seed", "0", "--layer", "5"], 1, "this model has layers 1 to 4; 0 is the embeddings"),
         (["--variant", "mini", "--seed", "0", "--layer", "1.5"], 1, "a layer of this model has heads 1 to 4"),
         (["--variant", "mini", "--seed", "0", "--layer", "5"], 1, "There is no layer 5: this model has layers 1 to 4"),
         (["--variant", "mini", "--seed", "0", "--layer", "0.1"], 1, "The embeddings (layer 0) have no attention heads"),

@@ -434,6 +434,9 @@ def test_every_output_is_written(door: Door, ending: str, made: Made, tmp_path: 
         pytest.skip("Graphviz is not here")
     assert result.status == 0, result.err
     check_file(file, door, expected(door, made))
+    size = file.stat().st_size
+    shown = f"{size} bytes" if size < 1000 else f"{size / 1e3:.0f} kB" if size < 999_500 else f"{size / 1e6:.1f} MB"
+    assert [line for line in result.err.splitlines() if line.startswith("Wrote")] == [f"Wrote {file} ({shown})."]
     if ending == ".html":
         about = re.search(r'<p class="about">(.*?)</p>', file.read_text(encoding="utf-8"), re.DOTALL)
         assert about
