@@ -82,18 +82,26 @@ def with_heads(
 
 
 def open_on_backbone(
-    folder: Folder, data: Mapping[str, Any], file: Path, family_of: Callable[[Family], Family], settings: Any
+    folder: Folder,
+    data: Mapping[str, Any],
+    file: Path,
+    family_of: Callable[[Family], Family],
+    spans: str,
+    settings: Any,
 ) -> NetworkFiles:
     """Make the configuration of a model that stands on a backbone, and open its tensors.
 
     data        the backbone's config.json, which `file` has
     family_of   makes the family with the model's heads
+    spans       how the names of the tensors that score spans begin
     settings    those of the model itself
 
     The vocabulary is as large as the stored embeddings: the library adds tokens to its backbone's. Errors: BertcliError
     for a setting that is not supported, for a backbone of no family that bertcli has, and for damaged weights.
     """
     stored = open_tensors(folder)
+    if not any(name.startswith(spans) for name in stored):
+        raise BertcliError(f"{folder.path} has no tensors of spans ({spans}*): use another model.")
     try:
         backbone = parse_config({"vocab_size": 1, **data})
         member = family_of(family(backbone.model_type))

@@ -3,7 +3,6 @@
 kind         `Boundary`: what it is for
 folder_type  config.json says that the architecture is "boundary"
 settings     the settings in config.json, and which are refused
-weights      open the weights: those of a backbone and of the heads
 family       the family: one of models/ with those heads
 network      the heads: states between words, a pool of spans, their scores for each type
 ops          their ops; formulas.py and worked.js are what pages of `trace` show of them

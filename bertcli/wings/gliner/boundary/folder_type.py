@@ -3,7 +3,7 @@
 folder/folder_types.py finds it by the name `TYPE`. What is dear to import is imported when a folder is opened.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bertcli.folder.files import Folder
@@ -12,7 +12,7 @@ from bertcli.wings.gliner.schema.folder_type import SchemaFolder, architecture_o
 from bertcli.wings.gliner.schema.settings import BOUNDARY
 
 if TYPE_CHECKING:
-    from bertcli.weights.network_files import NetworkFiles
+    from bertcli.models.registry import Family
 
 
 class BoundaryFolder(SchemaFolder):
@@ -26,10 +26,10 @@ class BoundaryFolder(SchemaFolder):
     def read(self, folder: Folder) -> Any:
         return read_boundary(folder)
 
-    def open(self, network: Folder, settings: Any) -> "NetworkFiles":
-        from bertcli.wings.gliner.boundary.weights import open_boundary
+    def family_and_spans(self) -> "tuple[Callable[[Family], Family], str]":
+        from bertcli.wings.gliner.boundary.family import HEAD, with_boundaries
 
-        return open_boundary(network, settings)
+        return with_boundaries, HEAD
 
 
 TYPE = BoundaryFolder()

@@ -1,9 +1,8 @@
 """A model of GLiNER2: finds entities of types that a request names, and scores candidates that it names.
 
 kind         `Schema`: what it is for
-folder_type  such a folder has the backbone's configuration in a folder of its own; **what marks one**
+folder_type  such a folder has the backbone's configuration in a folder of its own; **what marks one, how it is opened**
 settings     the settings in config.json, and which are refused
-weights      open the weights: those of a backbone and of the heads
 family       the family: one of models/ with those heads
 network      the heads
 ops          their ops; formulas.py and worked.js are what pages of `trace` show of them

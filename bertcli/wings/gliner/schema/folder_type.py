@@ -3,8 +3,8 @@
 folder/folder_types.py finds it by the name `TYPE`. What is dear to import is imported when a folder is opened.
 """
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 from bertcli.errors import BertcliError
 from bertcli.folder.files import Folder
@@ -19,6 +19,7 @@ from bertcli.wings.gliner.schema.settings import (
 )
 
 if TYPE_CHECKING:
+    from bertcli.models.registry import Family
     from bertcli.weights.network_files import NetworkFiles
 
 
@@ -54,10 +55,17 @@ class SchemaFolder(FolderType):
     def description(self, settings: SchemaSettings) -> str:
         return f"entities and labels of any type, on {settings.model_name}"
 
-    def open(self, network: Folder, settings: SchemaSettings) -> "NetworkFiles":
-        from bertcli.wings.gliner.schema.weights import open_schema
+    def open(self, network: Folder, settings: Any) -> "NetworkFiles":
+        from bertcli.wings.gliner.on_backbone import open_on_backbone
 
-        return open_schema(network, settings)
+        family_of, spans = self.family_and_spans()
+        return open_on_backbone(network, settings.encoder, network.file(ENCODER_FILE), family_of, spans, settings)
+
+    def family_and_spans(self) -> "tuple[Callable[[Family], Family], str]":
+        """What makes the family of a backbone's, and how the names of the tensors of spans begin."""
+        from bertcli.wings.gliner.schema.family import SPANS, with_schema
+
+        return with_schema, SPANS
 
 
 TYPE = SchemaFolder()

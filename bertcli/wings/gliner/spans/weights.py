@@ -18,10 +18,7 @@ from bertcli.wings.gliner.spans.settings import GLINER_FILE, GlinerSettings
 def open_gliner(folder: Folder, settings: GlinerSettings) -> NetworkFiles:
     """Make the configuration of a GLiNER folder, and open its tensors. Errors as in `open_on_backbone`."""
     data, file = _backbone_config(folder, settings)
-    files = open_on_backbone(folder, data, file, with_spans, settings)
-    if not any(name.startswith(SPANS) for name in files.stored):
-        raise BertcliError(f"{folder.path} has {GLINER_FILE}, but no tensors of spans ({SPANS}*): use another model.")
-    return files
+    return open_on_backbone(folder, data, file, with_spans, SPANS, settings)
 
 
 def _backbone_config(folder: Folder, settings: GlinerSettings) -> tuple[Mapping[str, Any], Path]:
