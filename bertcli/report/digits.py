@@ -32,7 +32,8 @@ def short_rows(rows: NDArray[np.float32]) -> Any:
     size = np.abs(exact)
     with np.errstate(divide="ignore", invalid="ignore"):
         digits_before = 1 + np.floor(np.log10(size))
-    is_usual = (size >= 1e-12) & (size < 10.0**MOST)
+    # Above 1e7 the shortest may end in zeros before the point, to which no power here rounds.
+    is_usual = (size >= 1e-12) & (size < 1e7)
     written = exact.copy()
     for digits in range(MOST, 5, -1):
         power = np.where(is_usual, digits - digits_before, 0).astype(int).clip(0, len(POWERS) - 1)

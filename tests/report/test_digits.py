@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.terminal import bertcli
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from reference import task_cases as cases
 
@@ -44,6 +44,7 @@ def digits_of(number: str) -> int:
     return len(re.sub(r"e.*|[-.]", "", number).lstrip("0").rstrip("0"))
 
 
+@example([51141472.0, 16777213.0, 9999999.0])
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), max_size=20))
 def test_rows_are_written_as_numpy_writes_a_float32(numbers: list[float]) -> None:
     rows = np.array(numbers, np.float32)
