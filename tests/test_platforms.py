@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from helpers.doors import commands_with
 from helpers.little_doctor import MEASURE_LITTLE
 
 PLAYED = Path(__file__).parent / "helpers" / "windows"
@@ -196,45 +195,10 @@ def test_windows_gives_what_linux_gives(systems: tuple[System, System]) -> None:
         if "json" in arguments:
             assert VARYING.sub("", printed) == VARYING.sub("", expected)
         else:
-            assert readable(printed)
+            assert "�" not in printed
     assert windows.files.keys() == linux.files.keys()
     for file, content in linux.files.items():
         assert VARYING_BYTES.sub(b"", windows.files[file]) == VARYING_BYTES.sub(b"", content), file
-
-
-def readable(text: str) -> bool:
-    """Whether nothing in it is escaped."""
-    return not re.search(r"\\u[0-9a-f]{4}|\\x[0-9a-f]{2}|�", text)
-
-
-TABLES = [
-    ["params", "--variant", "tiny", "--formulas"],
-    ["trace", "--variant", "textbook", "--seq-len", "8", "--formulas"],
-    ["trace", "Hot tea.", "--stats"],
-    ["fill-mask", "Hot [MASK]."],
-    ["classify", "Good."],
-    ["lens", "Hot [MASK]."],
-    ["heads", "Hot tea."],
-    ["explain", "The film was a joy."],
-    ["info"],
-    ["similarity", "Hot tea.", "Cold tea."],
-    ["neighbors", "tea"],
-    ["patch", "She drank hot [MASK].", "She drank cold [MASK]."],
-]
-
-
-@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
-def test_tables_and_help_can_be_read_without_unicode(encoding: str, systems: tuple[System, System]) -> None:
-    _, windows = systems
-    windows.environment["PYTHONIOENCODING"] = encoding
-    commands = sorted(commands_with("--debug"))
-    others = [["--version"], ["doctor"], ["--help"], *([command, "--help"] for command in commands)]
-    printed = windows.printed([sys.executable, "-c", RUN_EACH, json.dumps({".": [*others, *TABLES]})])
-    assert not re.search(r".*(\\u[0-9a-f]{4}|\\x[0-9a-f]{2}|�).*", printed)
-    for command in commands:
-        assert f"Usage: bertcli {command} " in printed
-    assert printed.count("\n----") == len(TABLES) + 1  # and that of doctor
-    assert encoding != "ascii" or printed.isascii()
 
 
 @pytest.fixture

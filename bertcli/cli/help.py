@@ -15,8 +15,7 @@ import typer
 
 from bertcli.extensions import Command, own_commands, plugin_engines
 from bertcli.extensions import command as command_brought
-from bertcli.report.encodable import encodable
-from bertcli.report.terminal import takes_escapes
+from bertcli.report.terminal import encodable, takes_escapes
 from bertcli.tasks.options import OWN
 from bertcli.tasks.registry import TaskSpec, own_spec, spec
 

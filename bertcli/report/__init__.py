@@ -11,7 +11,6 @@ intervals           how a figure is written beside its interval; **how many digi
 charts              charts that pages show inline, as SVG
 figures             figures for papers, by matplotlib; **how wide one is, its letters and its colors**
 shades              cells and words on a ground of color
-encodable           characters that the terminal's encoding lacks, respelled
 markdown            the guide in a terminal
 progress            the bar on standard error; **when there is one**
 written             `Wrote FILE (12 kB).`, and the command line that pages show

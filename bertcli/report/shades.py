@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from bertcli.report.terminal import Column, terminal_width, visible
+from bertcli.report.terminal import Column, encodable, terminal_width, visible
 
 # From light to dark.
 BLOCKS = " ░▒▓█"
@@ -49,7 +49,7 @@ def print_shades(lines: Iterable[Sequence[str]]) -> None:
                 text.append(cell, _on(cell.shade))
             else:
                 block = BLOCKS[min(int(abs(cell.shade) * len(BLOCKS)), len(BLOCKS) - 1)]
-                text.append(f"{block}{cell.strip():>3}".rjust(len(cell)))
+                text.append(encodable(f"{block}{cell.strip():>3}".rjust(len(cell))))
         console.print(text)
 
 

@@ -16,7 +16,6 @@ from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
 from bertcli.errors import NotFinite
-from bertcli.report.encodable import HANDLER, encodable
 
 # How a result is printed, by every command that prints one.
 PrintFormat = Literal["table", "json", "jsonl", "csv", "markdown"]
@@ -34,6 +33,10 @@ PARTS = re.compile(r"[.\-_/,·](?=.)|[a-z](?=[A-Z])")
 # those that no file of text may hold: half surrogate pairs, and what is no character at all.
 CONTROLS = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff"
 CONTROL, CONTROL_BUT_LINES = re.compile(f"[{CONTROLS}]"), re.compile(f"(?![\t\n])[{CONTROLS}]")
+
+
+# What tables and charts are drawn with, where standard output is not UTF-8.
+DRAWN = str.maketrans("─░▒▓█▏▎▍▌▋▊▉", "-.+%########")
 
 
 class Column(NamedTuple):
@@ -248,11 +251,22 @@ def visible(text: str, lines: bool = False) -> str:
     return pattern.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
+def encodable(text: str) -> str:
+    """Escape what standard output cannot encode (≤ as \\u2264), so that a table keeps its columns: an ASCII locale's.
+
+    What tables and charts are drawn with becomes ASCII.
+    """
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    if text.isascii() or encoding.lower().startswith("utf"):
+        return text
+    return text.translate(DRAWN).encode(encoding, "backslashreplace").decode(encoding)
+
+
 def take_any_text() -> None:
-    """Let standard output and error respell characters that they cannot encode (encodable.py), instead of raising."""
+    """Let standard output and error escape characters that they cannot encode, instead of raising."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors=HANDLER)
+            stream.reconfigure(errors="backslashreplace")
 
 
 def as_json(value: Any, indent: int | None = None) -> bytes:

@@ -15,6 +15,7 @@ from helpers.kept_models import opened_once
 
 from bertcli.cli.app import application
 from bertcli.loaded_model import LoadedModel
+from bertcli.report.terminal import take_any_text
 
 
 class Result(NamedTuple):
@@ -48,17 +49,17 @@ class Result(NamedTuple):
 class _Stream(io.TextIOWrapper):
     """A text stream in memory that may claim to be a terminal."""
 
-    def __init__(self, data: bytes = b"", terminal: bool = False) -> None:
+    def __init__(self, data: bytes = b"", terminal: bool = False, encoding: str = "utf-8") -> None:
         self.memory = io.BytesIO(data)
         self._terminal = terminal
-        super().__init__(self.memory, encoding="utf-8", newline="")
+        super().__init__(self.memory, encoding=encoding, newline="")
 
     def isatty(self) -> bool:
         return self._terminal
 
     def text(self) -> str:
         self.flush()
-        return self.memory.getvalue().decode("utf-8")
+        return self.memory.getvalue().decode(self.encoding)
 
 
 @cache
@@ -72,10 +73,14 @@ def bertcli(
     stdin: str | bytes | None = None,
     terminal: bool = False,
     environment: dict[str, str] | None = None,
+    encoding: str = "utf-8",
 ) -> Result:
-    """Run `bertcli ARGUMENTS`. Without `stdin` that is a terminal; `terminal` makes the other two streams one."""
+    """Run `bertcli ARGUMENTS`. Without `stdin` that is a terminal; `terminal` makes the other two streams one.
+
+    encoding: of these two.
+    """
     data = stdin.encode("utf-8") if isinstance(stdin, str) else stdin or b""
-    out, err = _Stream(terminal=terminal), _Stream(terminal=terminal)
+    out, err = (_Stream(terminal=terminal, encoding=encoding) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdin", _Stream(data, terminal=stdin is None))
         patch.setattr(sys, "stdout", out)
@@ -87,6 +92,7 @@ def bertcli(
         for name, value in (environment or {}).items():
             patch.setenv(name, value)
         patch.setattr(LoadedModel, "open", opened_once)
+        take_any_text()
         words = [str(argument) for argument in arguments]
         with pytest.raises(SystemExit) as left:
             _group(application(*words[:1]))(words, prog_name="bertcli")

@@ -6,10 +6,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from bertcli.files.texts import STANDARD_INPUT
-from bertcli.report.encodable import encodable
 from bertcli.report.shades import Mark, print_marked
 from bertcli.report.tables import Table, cell
-from bertcli.report.terminal import NARROWEST, folded, terminal_width, unfolded_width, visible
+from bertcli.report.terminal import NARROWEST, encodable, folded, terminal_width, unfolded_width, visible
 
 if TYPE_CHECKING:
     from bertcli.wings.search.files import Hit
