@@ -181,7 +181,12 @@ class InputOptions:
 class LongOptions:
     """Resuming a long run."""
 
-    resume: bool = option(False, "", "Continue an interrupted run into the same --output file.", panel="Output")
+    resume: bool = option(
+        False,
+        "",
+        "Continue an interrupted run into the same --output file; one that was finished is computed again.",
+        panel="Output",
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -114,10 +114,10 @@ def is_folder(output: str | None) -> bool:
     return output is not None and (os.path.isdir(output) or output.endswith((os.sep, "/")) or not ending_of(output))
 
 
-def check_folder(output: str, read: list[str], resumes: bool) -> None:
+def check_folder(output: str, read: list[str]) -> None:
     """Raise BertcliError for a folder that cannot be written, or that is, or holds, what is read.
 
-    read: the names that --input has. resumes: the folder may be one that an earlier run has written.
+    read: the names that --input has.
     """
     if len(read) != 1 or not os.path.isdir(read[0]):
         raise BertcliError(f"Cannot write {output}: a folder is written where a folder is read (-i FOLDER).")
@@ -126,7 +126,7 @@ def check_folder(output: str, read: list[str], resumes: bool) -> None:
         raise BertcliError(f"Cannot write {output}: the texts are read from {read[0]}; choose another --output.")
     if os.path.lexists(target) and not os.path.isdir(target):
         raise BertcliError(f"Cannot write {output}: something of that name exists that is not a folder.")
-    if os.path.isdir(target) and os.listdir(target) and not resumes:
+    if os.path.isdir(target) and os.listdir(target):
         raise BertcliError(f"Cannot write {output}: there are files in it already; choose a new --output.")
     parent = os.path.dirname(target)
     if not os.path.isdir(parent):

@@ -79,7 +79,7 @@ def complete(spec: TaskSpec, given: Given, endings: tuple[str, ...]) -> Request:
         )
     texts = without_clashes(reading.open(given), given, spec, options)
     if spec.table(options).rewritten is not None and is_folder(output):
-        check_folder(output, given.texts.input or [], given.long.resume)
+        check_folder(output, given.texts.input or [])
     elif output is not None:
         check_output(output, endings)
     if given.long.resume:

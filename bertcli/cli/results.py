@@ -130,23 +130,20 @@ class TaskResults:
         fingerprint = None
         if files is not None:
             fingerprint = cache(partial(self._fingerprint, files, self._model_files()))  # reads all these files
-        say = None
         with ResumableOutput(file, fingerprint, self.given.long.resume) as segments:
             progress = Progress(**(segments.state or {}))
-            if not segments.complete:
-                computed = results(self.task, texts, progress)
-                with counted(computed, self.request.spec.name, texts, output) as blocks:
-                    for block in blocks:
-                        progress = block.progress
-                        segments.add(form.arrays(*parts(block)), progress._asdict())
-                if publish is not None:
-                    say = publish(segments)
-                else:
-                    with segments.result(beside) as stream:
-                        form.write(stream, segments)
-                    say = partial(say_written, file)
-        if say is not None:
-            say()
+            computed = results(self.task, texts, progress)
+            with counted(computed, self.request.spec.name, texts, output) as blocks:
+                for block in blocks:
+                    progress = block.progress
+                    segments.add(form.arrays(*parts(block)), progress._asdict())
+            if publish is not None:
+                say = publish(segments)
+            else:
+                with segments.result(beside) as stream:
+                    form.write(stream, segments)
+                say = partial(say_written, file)
+        say()
         return progress
 
     def _raise_if_failed(self, progress: "Progress", where: str = "each one's record says why") -> None:

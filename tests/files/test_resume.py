@@ -452,39 +452,22 @@ def test_resume_goes_on_with_several_arrays(ending: str, how: str, model: Path, 
     assert went_on > 0
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_resume_of_a_finished_run_computes_nothing(
-    form: str, model: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if form == "parquet":
-        pytest.importorskip("pyarrow")
-    target = tmp_path / f"v.{form}"
-    run = command(form, model, source, target, "--resume")
-    first = bertcli(*run)
-    assert "is complete" not in first.err
-    before = target.stat().st_mtime_ns, target.read_bytes()
-    with monkeypatch.context() as patch:
-        patch.setattr("bertcli.tasks.running.task.Task.tokenize_group", None)
-        again = bertcli(*run)
-    assert (again.status, again.out) == (first.status, first.out)
-    assert f"Note: {target} is complete." in again.err.splitlines()
-    assert (target.stat().st_mtime_ns, target.read_bytes()) == before
-    for changed_file, content in ((target, b"other"), (source, 2 * source.read_bytes())):
-        changed_file.write_bytes(content)
-        repeated = bertcli(*run)
-        assert "is complete" not in repeated.err
-        assert "there is no progress of an earlier run" in repeated.err
-    assert len(target.read_bytes()) > len(before[1])
-    assert f"Note: {target} is complete." in bertcli(*run).err.splitlines()
-    changed_options = bertcli(*run, "--max-length", "5")
-    assert "is complete" not in changed_options.err
+def test_resume_of_a_finished_run_computes_it_again(model: Path, source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "v.npy"
+    run = command("npy", model, source, target)
+    bertcli(*run)
+    expected = target.read_bytes()
+    target.write_bytes(b"other")
+    again = bertcli(*run)
+    assert f"Note: there is no progress of an earlier run of {target}: starting at the beginning." in again.err
+    assert (again.status, target.read_bytes()) == (0, expected)
 
 
-def test_another_number_of_threads_is_another_run(tmp_path: Path) -> None:
+def test_resume_with_another_number_of_threads_is_refused(model: Path, source: Path, tmp_path: Path) -> None:
     """It can change the last bit of a sum."""
-    words: list[str | Path] = ["encode", "tea", "-o", tmp_path / "v.npy", "--resume", "--threads"]
-    complete = ["v.npy is complete" in bertcli(*words, count).err for count in ("1", "1", "2", "2")]
-    assert complete == [False, True, False, True]
+    arguments = [*command("npy", model, source, tmp_path / "v.npy"), "--threads"]
+    unfinished([*arguments, "1"])
+    assert "--threads was 1 and is now 2; restore that" in bertcli(*arguments, "2").error
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def interrupt(file: Path, after: int = 2) -> None:
 
 
 def left(folder: Path) -> list[Path]:
-    """What lies in a folder, but for the note that a result is complete."""
+    """What lies in a folder."""
     return list(folder.iterdir())
 
 

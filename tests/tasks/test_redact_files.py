@@ -192,9 +192,8 @@ def test_a_folder_is_written_whole_or_not_at_all_and_resumed(
     assert written("redacted") == {**letters, "more.txt": b"[PER]\n" * 40}
     assert "Wrote 5 files to redacted/: 44 entities of PER, 1 of LOC. A name" in again.err
     assert not Path(".redacted.parts").exists()
-    assert "redacted/ is complete" in redact(*arguments).err
-    Path("redacted/a.txt").write_text("changed", encoding="utf-8")
-    assert "there are files in it already" in redact(*arguments[:-1]).error
+    for words in (arguments, arguments[:-1]):
+        assert "there are files in it already" in redact(*words).error
 
 
 # -------------------------------------------------------------------------------------------------------------- tables

@@ -7,12 +7,10 @@
 
 Every file is written under a temporary name, synced and renamed (atomic.py): a file under its final name is complete,
 and a resumed run begins after the segments that it finds. The result is written in the same way; if it is a link, its
-target is replaced. The user's cache folder (`finished/`) notes the run of each result, so that --resume of a finished
-run has nothing to do.
+target is replaced. Of a finished run nothing is noted: --resume computes it again.
 """
 
 import errno
-import hashlib
 import io
 import json
 import logging
@@ -31,7 +29,7 @@ from numpy.typing import NDArray
 from bertcli.errors import BertcliError
 from bertcli.files.files_beside import ERRORS, SETTINGS_FILE, names_beside, parts_folder
 from bertcli.files.write.atomic import replacing, writing
-from bertcli.platforms import cache_folder, sync_folder
+from bertcli.platforms import sync_folder
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -45,7 +43,6 @@ LENGTHS = "lengths"  # the array that says how many rows of the others, or entri
 PROGRESS = "progress"  # the array that holds Kept in JSON
 SHORTEST_SEGMENT, LONGEST_SEGMENT = 1.0, 30.0  # seconds: a hundredth of the time so far, within these limits
 LARGEST_SEGMENT = 1 << 23  # bytes: a segment is in memory until it is written
-FORGOTTEN = 30 * 86_400.0  # seconds after which nobody resumes a finished run
 WORTH_KEEPING = 10.0  # seconds of work from which segments are kept after an error even without --resume
 HOLDER = "process"  # the file that holds the id of the process at work: on Windows nobody else can read a held lock
 LOCK_TIMEOUT = 0.2  # seconds: who has just finished may still be removing the lock
@@ -58,14 +55,6 @@ class Kept(NamedTuple):
     number: int = 0
     state: State | None = None
     rows: Mapping[str, int] = {}
-
-
-class Done(NamedTuple):
-    """The note on a finished result: its run's fingerprint, the last state, the result's size and time of change."""
-
-    fingerprint: Fingerprint
-    state: State | None
-    stamp: list[int]
 
 
 class ResumableOutput:
@@ -85,14 +74,12 @@ class ResumableOutput:
         self._path = Path(os.path.realpath(file))
         self._folder = parts_folder(self._path)
         self._beside = names_beside(Path(file).suffix)
-        self._done = _mark_of(self._path)
         self._fingerprint = fingerprint
         self._resume = resume  # or, once it has begun, this run continues an earlier one unasked
         self._kept = Kept()
         self._held: list[tuple[dict[str, Any], State]] = []  # the next segment's blocks, each with the state after it
         self._bytes = 0  # of these
         self._published = False
-        self.complete = False  # the result is that of this very run, which an earlier one finished
         self._lock: BaseFileLock | None = None
 
     def __enter__(self) -> "ResumableOutput":
@@ -174,8 +161,6 @@ class ResumableOutput:
                 errors.unlink(missing_ok=True)  # of an earlier result
             sync_folder(self._path.parent)  # before the segments go
         self._published = True
-        if self._fingerprint and self._resume:
-            self._note_finished(Done(self._fingerprint(), self.state, _stamp(self._path)))
 
     @contextmanager
     def folder_result(self) -> Iterator[Path]:
@@ -201,18 +186,6 @@ class ResumableOutput:
             os.replace(draft, self._path)
             sync_folder(self._path.parent)
         self._published = True
-        if self._fingerprint and self._resume:
-            self._note_finished(Done(self._fingerprint(), self.state, _stamp(self._path)))
-
-    def _note_finished(self, done: Done) -> None:
-        """Note the run of the result in the cache. If that fails, the next --resume only computes again."""
-        with suppress(OSError):
-            self._done.parent.mkdir(parents=True, exist_ok=True)
-            for other in self._done.parent.iterdir():
-                if time.time() - other.stat().st_mtime > FORGOTTEN:
-                    other.unlink(missing_ok=True)
-            with replacing(self._done, self._done.with_suffix(f".{os.getpid()}")) as noted:
-                noted.write(json.dumps(done).encode())
 
     def __exit__(self, *error: object) -> None:
         try:
@@ -245,12 +218,10 @@ class ResumableOutput:
         elif earlier:
             because = f": {why}" if self._fingerprint is not None else ""
             logger.info("discarding the progress of an unfinished run of %s%s.", self.file, because)
-        elif self._resume and self._finished():
-            logger.info("%s is complete.", self.file)
         if self._kept.number:
             count = (self.state or {}).get("texts", 0)
             logger.info("continuing an unfinished run of %s, of which %s done.", self.file, _are(count))
-        elif self._resume and not self.complete:
+        elif self._resume:
             logger.info("there is no progress of an earlier run of %s: starting at the beginning.", self.file)
         self._remove(self._kept.number)
 
@@ -274,14 +245,6 @@ class ResumableOutput:
             if held_open:
                 lock.unlink()  # which fails if another process holds it by now
             self._folder.rmdir()
-
-    def _finished(self) -> bool:
-        """True if an equal earlier run has written the result; this run then takes over its last state."""
-        with suppress(OSError, ValueError, TypeError):  # the note is missing or damaged
-            done = Done(*json.loads(self._done.read_bytes()))
-            self.complete = done.stamp == _stamp(self._path) and self._changed(done.fingerprint) is None
-            self._kept = Kept(0, done.state if self.complete else None)
-        return self.complete
 
     def _changed(self, earlier: Fingerprint) -> str | None:
         """Describe how this run differs from an earlier one; None if it does not."""
@@ -348,19 +311,6 @@ def _synced(stream: IO[bytes]) -> None:
 
 def _are(count: int) -> str:
     return "1 text is" if count == 1 else f"{count:,} texts are"
-
-
-def _mark_of(path: Path) -> Path:
-    """Return the file in the cache that notes the run of the result at a path."""
-    name = hashlib.blake2b(os.fsencode(path), digest_size=16).hexdigest()
-    return cache_folder() / "finished" / f"{name}.json"
-
-
-def _stamp(path: Path) -> list[int]:
-    """Return a file's size in bytes and its time of change in nanoseconds; of a folder its files'. Errors: OSError."""
-    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
-    stats = [file.stat() for file in files]
-    return [sum(status.st_size for status in stats), max((status.st_mtime_ns for status in stats), default=0)]
 
 
 def _lock_in(folder: Path) -> "BaseFileLock":
