@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.batches import compute_together
+from helpers.terminal import bertcli
 
 from bertcli.files.write import atomic, resumable_output
 
@@ -150,3 +152,13 @@ def full_disk(room: int) -> Iterator[None]:
         for module in (atomic, resumable_output):
             patch.setattr(module, "open", lambda path, mode: io.BufferedWriter(File(path, "w")), raising=False)
         yield
+
+
+def break_off(*words: str | Path) -> None:
+    """Run a command that crashes when some of its texts are on the disk, each in a segment of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resumable_output, "SHORTEST_SEGMENT", 0.0)
+        patch.setattr(resumable_output, "LONGEST_SEGMENT", 0.0)
+        compute_together(1, patch)
+        with crashing(24):
+            bertcli(*words)

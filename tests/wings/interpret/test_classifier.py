@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
-from helpers.batches import compute_together
 from helpers.checkpoint_files import Sentence
 from helpers.checkpoints import make
-from helpers.crashes import crashing
+from helpers.crashes import break_off
 from helpers.family_checkpoints import FAMILIES, make_family
 from helpers.late_folders import write_late
 from helpers.static_models import write_static
@@ -211,18 +210,12 @@ def test_a_file_with_a_mask_is_classified_not_filled(mini: Path) -> None:
     assert json.loads(left.out)[0]["target"] in ("negative", "positive")
 
 
-def test_a_run_is_not_resumed_with_another_classifier(
-    mini: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_not_resumed_with_another_classifier(mini: Path, tmp_path: Path) -> None:
     file, other = tmp_path / "out.jsonl", tmp_path / "other.safetensors"
     run = ("classify", "-i", DATA, "-o", file, "--resume", "-m")
     bertcli("probe", "-i", DATA, "-m", HELD_MODEL, "-o", other, "--layer", "3")
     mine, another = (f"{HELD_MODEL}+{one}" for one in (mini, other))
-    monkeypatch.setattr("bertcli.files.write.resumable_output.SHORTEST_SEGMENT", 0.0)
-    monkeypatch.setattr("bertcli.files.write.resumable_output.LONGEST_SEGMENT", 0.0)
-    compute_together(40, monkeypatch)
-    with crashing(24):
-        bertcli(*run, mine)
+    break_off(*run, mine)
     assert "the model has changed; restore that" in bertcli(*run, another).error
     assert continued(*run, mine).status == 0
 
