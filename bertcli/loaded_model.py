@@ -161,7 +161,7 @@ class LoadedModel:
             device       of ONNX Runtime: one that `bertcli doctor` lists
             force        accept int8 even if its vectors are far from float32's
             adapter      the folder or Hub id of a LoRA adapter to apply to the model
-            prompt_name  without an adapter, the name of a prompt that chooses one of jina-embeddings-v5, such as
+            prompt_name  without an adapter, the name of a prompt that chooses one of those in the folder, such as
                          "retrieval.query"
 
         Errors: BertcliError.
@@ -257,7 +257,7 @@ class LoadedModel:
     def for_prompt(self, name: str | None) -> Self:
         """Return the model with the adapter or the route that a prompt's name chooses; mostly it is this model.
 
-        jina-embeddings-v5 has an adapter for each task ("retrieval.query"); a Router may have a network for queries.
+        A folder may have an adapter for each task ("retrieval.query"), a Router a network for queries.
         Another one is opened when it is first asked for. Errors: BertcliError, too, for a model that was changed.
         """
         folder = None if self.layout is None else self.layout.for_prompt(name)

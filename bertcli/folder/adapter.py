@@ -1,15 +1,16 @@
 """Settings of peft's adapters (LoRA): adapter_config.json, of which each key is applied, harmless, or refused.
 
-Not here: the search for an adapter's base (companions.py), and its tensors (weights/lora.py).
+Not here: the search for an adapter's base (companions.py), its tensors (weights/lora.py), and the adapters that lie in
+a model's own folder (`FolderType.adapters`).
 """
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bertcli.errors import BertcliError, quoted
-from bertcli.folder.files import Folder, JsonSettings, is_plain, unusable
+from bertcli.errors import quoted
+from bertcli.folder.files import Folder, JsonSettings, unusable
 
 CONFIG_FILE = "adapter_config.json"
 # Settings that are applied or checked.
@@ -27,38 +28,6 @@ TASKS = {
     "SEQ_CLS": "ForSequenceClassification", "TOKEN_CLS": "ForTokenClassification",
     "QUESTION_ANS": "ForQuestionAnswering", "FEATURE_EXTRACTION": "Model", "CAUSAL_LM": "ForCausalLM",
 }  # fmt: skip
-
-# jina-embeddings-v5 has an adapter for each task, in adapters/TASK; its config.json lists the tasks (task_names).
-TASKS_TYPE, TASKS_FOLDER = "jina_embeddings_v5", "adapters"
-
-
-def task_adapters(folder: Folder) -> tuple[str, ...]:
-    """List the tasks for which a folder has adapters; none for any model but jina-embeddings-v5."""
-    if not (folder.path / TASKS_FOLDER).is_dir() or not folder.has("config.json"):
-        return ()
-    config = folder.object("config.json")
-    names = config.get("task_names")
-    if config.get("model_type") != TASKS_TYPE:
-        return ()
-    if not isinstance(names, list) or not all(isinstance(name, str) and is_plain(name) and name for name in names):
-        raise config.refused("task_names", ", not a list of names of folders")
-    return tuple(names)
-
-
-def task_of_prompt(name: str | None, tasks: Iterable[str]) -> str | None:
-    """Return the task in a prompt's name, such as "retrieval" in "retrieval.query"; None for a name without one."""
-    if name is None:
-        return None
-    return next((task for task in tasks if name == task or name.startswith(f"{task}.")), None)
-
-
-def adapter_needed(model: str, tasks: Sequence[str]) -> BertcliError:
-    """Make the error for a model that was opened without a task."""
-    return BertcliError(
-        f"{model} has an adapter for each task, and none of its own: choose one "
-        f"as in NAME+{tasks[0]} ({', '.join(tasks)}), or a prompt's name with its task "
-        f"(--prompt-name {tasks[0]}.query)."
-    )
 
 
 class AdapterSettings(NamedTuple):

@@ -10,16 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError, quoted
-from bertcli.folder.adapter import (
-    CONFIG_FILE,
-    TASKS_FOLDER,
-    adapter_needed,
-    read_adapter,
-    task_adapters,
-    task_of_prompt,
-)
+from bertcli.folder.adapter import CONFIG_FILE, read_adapter
 from bertcli.folder.files import Folder, is_plain
-from bertcli.folder.folder_types import files_that_name_backbones
+from bertcli.folder.folder_types import adapter_for, adapters_in, files_that_name_backbones
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MODULES_FILE
 
@@ -47,24 +40,28 @@ def find_companions(
     """Find the other folders that the model in `folder` needs; None for one that lies in a single folder.
 
     model         the model as the user named it, for messages
-    adapter       the adapter to apply: a folder or Hub id that `find` finds, or a task of jina-embeddings-v5
+    adapter       the adapter to apply: a folder or Hub id that `find` finds, or the task of one that lies in the folder
     prompt_name   chooses such a task where no adapter is given: "retrieval.query" chooses "retrieval"
     weights       false where only the tokenizer is needed, which all tasks share
 
     Errors: BertcliError for what is no adapter, a base that is not to be had, and a model that needs a task.
     """
-    tasks = task_adapters(folder)
-    task = task_of_prompt(prompt_name, tasks) if adapter is None else adapter
-    if task in tasks:
-        return Companions(folder.path, adapter=Folder(folder.path / TASKS_FOLDER / task))
+    own = adapters_in(folder)
+    chosen = adapter_for(prompt_name, own) if adapter is None else own.get(adapter)
+    if chosen is not None:
+        return Companions(folder.path, adapter=chosen)
     if adapter is not None:
         return _find_adapter(folder, model, adapter, find)
     if any(map(folder.has, files_that_name_backbones())):
         return _find_backbone(Layout(folder), model, find)
     if folder.has(CONFIG_FILE):
         return _find_base(folder, model, find)
-    if tasks and weights:
-        raise adapter_needed(model, tasks)
+    if own and weights:
+        first = next(iter(own))
+        raise BertcliError(
+            f"{model} has an adapter for each task, and none of its own: choose one as in NAME+{first} "
+            f"({', '.join(own)}), or a prompt's name with its task (--prompt-name {first}.query)."
+        )
     return None
 
 
@@ -107,12 +104,10 @@ def _find_base(folder: Folder, model: str, find: Find) -> Companions:
 
 
 def _model_around(folder: Folder) -> Path | None:
-    """Find the folder of jina-embeddings-v5 that a task's adapter lies in; None for any other adapter."""
+    """Find the model's folder that a task's adapter lies in; None for any other adapter."""
     path = folder.path.resolve()
-    if path.parent.name != TASKS_FOLDER:
-        return None
-    model = path.parents[1]
-    return model if path.name in task_adapters(Folder(model)) else None
+    model = path.parent.parent
+    return model if path in [adapter.path for adapter in adapters_in(Folder(model)).values()] else None
 
 
 def _find_backbone(layout: Layout, model: str, find: Find) -> Companions | None:

@@ -4,7 +4,7 @@ A kind brings its type: a `TYPE` in the file folder_type.py of its folder, in be
 tokenizer and loading ask it here, and know none by name.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bertcli.extensions.of_kinds import kind_modules
@@ -28,6 +28,7 @@ class FolderType:
     has_config             config.json says how large the network is; else its tensors do
     has_backbone           whatever it lacks is that of another model: `backbone` names it
     tokenizer_json_alone   no other file says how texts become tokens, and nothing is put around them
+    modules                the classes of the modules that its library applies, where modules.json lists others
     """
 
     title: str = ""
@@ -36,6 +37,7 @@ class FolderType:
     has_config: bool = True
     has_backbone: bool = False
     tokenizer_json_alone: bool = False
+    modules: tuple[str, ...] = ()
 
     def is_of(self, folder: Folder, module_types: Sequence[str]) -> bool:
         """True for a folder of this type. module_types: the names of the classes in its modules.json."""
@@ -55,6 +57,13 @@ class FolderType:
     def backbone(self, folder: Folder, settings: Any) -> Backbone:
         """The model that the network stands on."""
         raise NotImplementedError
+
+    def adapters(self, folder: Folder) -> Mapping[str, Folder]:
+        """The adapters (LoRA) that lie in the folder, each by the task that it is for.
+
+        Errors: BertcliError for a list of tasks that names no folders.
+        """
+        return {}
 
     def longest_text(self, folder: Folder) -> int | None:
         """The number of tokens at which its library cuts a text, whatever the tokenizer's files say; None: as they say.
@@ -99,6 +108,18 @@ def files_of_types() -> list[str]:
 def files_that_name_backbones() -> frozenset[str]:
     """The files of those types whose models stand on another: by them a folder needs no config.json of its own."""
     return frozenset(name for folder_type in folder_types() if folder_type.has_backbone for name in folder_type.files)
+
+
+def adapters_in(folder: Folder) -> Mapping[str, Folder]:
+    """The adapters that lie in a model's folder, each by its task; none in most folders."""
+    of_types = (folder_type.adapters(folder) for folder_type in folder_types())
+    return next(filter(None, of_types), {})
+
+
+def adapter_for(prompt_name: str | None, adapters: Mapping[str, Folder]) -> Folder | None:
+    """The adapter of the task in a prompt's name, such as "retrieval" in "retrieval.query"; None without one."""
+    task = "" if prompt_name is None else prompt_name.partition(".")[0]
+    return adapters.get(task)
 
 
 def type_of_folder(folder: Folder, module_types: Sequence[str]) -> FolderType:

@@ -36,7 +36,7 @@ class Source(NamedTuple):
                  name on the Hub may have its revision in it (NAME@REVISION), and lack "sentence-transformers/"
     revision     a branch, tag or commit on the Hub (default: main)
     adapter      an adapter to apply: a folder or a name on the Hub
-    prompt_name  its task chooses one of the adapters of jina-embeddings-v5 ("retrieval.query"), if none is given
+    prompt_name  its task ("retrieval.query") chooses one of the adapters in the folder, if none is given
     cache_dir    the cache, in place of the one that HF_HUB_CACHE and HF_HOME choose
     offline      never use the network
     progress     show a bar while weights are fetched, if stderr is a terminal

@@ -6,13 +6,14 @@ says of a type of folder. Not here: tensors (weights/), the tokenizer's files (t
 module and the settings of one kind (kinds/).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from bertcli.folder.adapter import CONFIG_FILE, TASKS_FOLDER, task_adapters, task_of_prompt
+from bertcli.folder.adapter import CONFIG_FILE
 from bertcli.folder.files import ADAPTER_FILES, SINGLE_FILE, Folder, JsonSettings, weights_file
-from bertcli.folder.folder_types import FolderType, type_of_folder
+from bertcli.folder.folder_types import FolderType, adapter_for, type_of_folder
 from bertcli.folder.missing_files import has_tokenizer
 from bertcli.folder.modules import (
     IN_FOLDERS,
@@ -53,9 +54,9 @@ class Layout:
         return (path.parents[1] / ".no_exist" / path.name / MODULES_FILE).is_file()
 
     @cached_property
-    def task_adapters(self) -> tuple[str, ...]:
-        """The tasks of jina-embeddings-v5, whose own code pools the last token and normalizes; else none."""
-        return task_adapters(self.folder)
+    def adapters(self) -> Mapping[str, Folder]:
+        """The adapters that lie in the folder, each by its task; none in most folders."""
+        return self.folder_type.adapters(self.folder)
 
     @cached_property
     def router(self) -> JsonSettings | None:
@@ -73,9 +74,16 @@ class Layout:
         return network_routes(self.router)
 
     @cached_property
-    def _entries(self) -> list[Any]:
+    def _listed(self) -> list[Any]:
         """The list in modules.json, unchecked."""
-        return read_entries(self.folder, self.task_adapters)
+        return read_entries(self.folder)
+
+    @cached_property
+    def _entries(self) -> list[Any]:
+        """The modules that are applied, as modules.json lists them, unchecked."""
+        of_type = self.folder_type.modules if self._listed else ()
+        own = [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in of_type]
+        return own or self._listed
 
     @cached_property
     def module_types(self) -> tuple[str, ...]:
@@ -120,11 +128,8 @@ class Layout:
             return (
                 None if (route or "") == folder.route else Folder(folder.path, folder.base, folder.adapter, route or "")
             )
-        task = task_of_prompt(name, self.task_adapters)
-        if task is None:
-            return None
-        chosen, here = Folder(self.folder.path / TASKS_FOLDER / task), self.folder.adapter
-        if here is not None and here.path.resolve() == chosen.path.resolve():
+        chosen, here = adapter_for(name, self.adapters), self.folder.adapter
+        if chosen is None or (here is not None and here.path.resolve() == chosen.path.resolve()):
             return None
         return Folder(self.folder.path, adapter=chosen)
 
@@ -147,7 +152,7 @@ class Layout:
 
         Since the name of a prompt chooses a route, each route has a prompt.
         """
-        named, default = read_prompts(self.settings, self.task_adapters, has_modules=self.folder.has(MODULES_FILE))
+        named, default = read_prompts(self.settings, self.adapters, has_modules=self.folder.has(MODULES_FILE))
         return Prompts(dict.fromkeys(self.network_routes, "") | named, default)
 
     @property
@@ -170,7 +175,7 @@ class Layout:
     @cached_property
     def folder_type(self) -> FolderType:
         """The type of the folder, which says what a kind alone has in its folders."""
-        return type_of_folder(self.folder, self.module_types)
+        return type_of_folder(self.folder, tuple(map(type_of, self._listed)))
 
     @cached_property
     def type_settings(self) -> Any:
@@ -178,10 +183,11 @@ class Layout:
         return self.folder_type.read(self.folder)
 
     def missing_files(self) -> list[str]:
-        """List the files of modules, task adapters and query tables that the folder lacks, as paths within it."""
+        """List the files of modules, adapters and query tables that the folder lacks, as paths within it."""
         names = []
-        for task in self.task_adapters:
-            names += [f"{TASKS_FOLDER}/{task}/{name}" for name in (CONFIG_FILE, ADAPTER_FILES[0])]
+        for adapter in self.adapters.values():
+            path = adapter.path.relative_to(self.folder.path).as_posix()
+            names += [f"{path}/{name}" for name in (CONFIG_FILE, ADAPTER_FILES[0])]
         for module in self.modules:
             if module.type in IN_FOLDERS or module.is_brought:
                 names.append(f"{module.path}/config.json")

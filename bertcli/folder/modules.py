@@ -51,16 +51,13 @@ def read_router(folder: Folder) -> JsonSettings | None:
     return folder.object(ROUTER_FILE) if is_router else None
 
 
-def read_entries(folder: Folder, tasks: Sequence[str]) -> list[Any]:
+def read_entries(folder: Folder) -> list[Any]:
     """Read the list in modules.json, whose entries `module_of` checks; empty without that file.
 
-    For a Router these are the modules of the folder's route. For jina-embeddings-v5, which has adapters for `tasks` and
-    lists a single module, they are those that its code applies.
+    For a Router these are the modules of the folder's route.
     """
     if not folder.has(MODULES_FILE):
         return []
-    if tasks:
-        return [{"type": f"sentence_transformers.models.{name}", "path": ""} for name in ("Transformer", "Normalize")]
     entries = folder.value(MODULES_FILE)
     if not isinstance(entries, list):
         raise BertcliError(

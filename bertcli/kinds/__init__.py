@@ -31,6 +31,7 @@ brought           what a kind of a wing or a plugin gives
 several_outputs/  a model of several outputs (bge-m3); its folder is of a type of its own
 sparse_encoder    a sparse encoder (SPLADE)
 static_table/     a static model (StaticEmbedding, model2vec); its folder is of a type of its own
+task_adapters/    an encoder with an adapter for each task (jina-embeddings-v5), which its folder has
 """
 
 # By module, what it is. The first whose `read` knows a folder is the model's kind.
@@ -42,5 +43,6 @@ KINDS = {
     "multi_vector.kind": "a vector for each token, for late interaction (ColBERT)",
     "several_outputs.kind": "a dense vector, and weights and vectors of tokens beside it (bge-m3)",
     "static_table.kind": "the mean of the rows of a table",
+    "task_adapters.kind": "a vector for a text, by the adapter of a task",
     "dense": "a vector for a text",
 }

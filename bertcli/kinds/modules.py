@@ -18,7 +18,6 @@ from bertcli.kinds.pooling import DEFAULT_POOLING, read_pooling
 from bertcli.kinds.routes import ONE_ROUTE, Router
 
 UNASKED = "since this cached copy has no modules.json, which the Hub may have"
-OF_JINA = "lasttoken, as in jina-embeddings-v5's own code"
 
 
 @dataclass
@@ -48,8 +47,6 @@ def read_modules(layout: Layout) -> Modules:
     input_name = "token_embeddings" if layout.keeps_tokens else SENTENCE
     for module in layout.modules:
         _read_module(modules, layout, module, input_name)
-    if layout.task_adapters:
-        modules.pooling, modules.reason = ("lasttoken",), OF_JINA
     _check_task(layout)
     return modules
 
