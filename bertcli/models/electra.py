@@ -49,8 +49,8 @@ class Embeddings(encoder.Embeddings):
         return x if self.projection is None else self.projection(x)
 
 
-# The layers are those of a classifier of the first token; the discriminator applies them to every token.
-class ReplacedTokens(heads.FirstTokenClassifier):
+# The layers are those of the classifier below; the discriminator applies them to every token.
+class ReplacedTokens(heads.TwoLayerPrediction):
     """act(X Wᵀ + b) W_rᵀ + b_r: a logit for every token; above 0, it takes the token for a replaced one"""
 
     activation: str = setting("hidden_act")

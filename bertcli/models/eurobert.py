@@ -43,7 +43,7 @@ class MaskedLM(Module):
         return linear(x, self.decoder)
 
 
-class Classifier(heads.FirstTokenClassifier):
+class Classifier(heads.TwoLayerPrediction):
     """gelu(x Wᵀ + b) W_cᵀ + b_c, of the first token, the mean of all, or every token, whose logits are then averaged"""
 
     activation: str = fixed("gelu")

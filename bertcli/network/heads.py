@@ -119,16 +119,20 @@ class Classifier(LinearPrediction):
     """One logit per label from the pooled vector [batch, label]"""
 
 
-class FirstTokenClassifier(Module):
-    """act(X[first] Wᵀ + b) W_cᵀ + b_c: what other families have instead of BERT's pooler and classifier"""
+class TwoLayerPrediction(Module):
+    """Logits by two linear layers, with an activation between them"""
 
     dense: Linear = part(outputs="H", inputs="H")
     output: Linear = part(outputs="C", inputs="H")
     activation: str = fixed("tanh")
 
-    def forward(self, first: Array) -> Array:
-        """First rows [batch, hidden] -> logits [batch, label]"""
-        return self.output(self.dense(first, activation=self.activation))
+    def forward(self, x: Array) -> Array:
+        """Hidden states [row, hidden] -> logits [row, output]"""
+        return self.output(self.dense(x, activation=self.activation))
+
+
+class FirstTokenClassifier(TwoLayerPrediction):
+    """act(X[first] Wᵀ + b) W_cᵀ + b_c: what other families have instead of BERT's pooler and classifier"""
 
 
 class TokenClassifier(LinearPrediction):

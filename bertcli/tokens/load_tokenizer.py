@@ -17,7 +17,7 @@ from tokenizers.models import Unigram
 from bertcli.folder.files import VOCABULARY_LIMIT, Folder, read_whole
 from bertcli.tokens.aborting import check_tokenizer
 from bertcli.tokens.library import AT_OPENING, library_errors
-from bertcli.tokens.settings import ROLES, Settings
+from bertcli.tokens.settings import NAMED, Settings
 
 # Special tokens of BERT, RoBERTa, ESM and Gemma, by role.
 NAMES = (
@@ -92,7 +92,7 @@ def special_tokens(backend: Backend, settings: Settings) -> dict[str, str]:
             tokens = dict(names)
             break
     else:
-        for role in ROLES:
+        for role in NAMED:
             known = (names[role] for names in NAMES if exists(names[role]))
             tokens[role] = next(known, bert[role])
     tokens["unk"] = getattr(backend.model, "unk_token", None) or tokens["unk"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 UNLIMITED = 10**9  # a model_max_length this large (1e30 is usual) means that none was set
 MOST_EXTRA_IDS = 1000  # the largest number in use is 300
-ROLES = ("mask", "cls", "sep", "pad", "unk")
+NAMED = ("mask", "cls", "sep", "pad", "unk")  # the special tokens that code asks for by what they are
 SPECIAL = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in transformers' order, which decides new ids
 FLAGS = (
     "do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents", "split_by_punct", "add_prefix_space",
@@ -82,7 +82,7 @@ def read_settings(folder: Folder, overruling: Mapping[str, Any] | None = None) -
         class_name=class_name,
         tokenizer_class=tokenizer_class,
         flags={name: config.flag(name, False) for name in FLAGS if config.get(name) is not None},
-        named={role: token.content for role, token in tokens.items() if role in ROLES},
+        named={role: token.content for role, token in tokens.items() if role in NAMED},
         added=_added(folder, config, {token.content for token in all_special}),
         described="added_tokens_decoder" in config,
         special=all_special,

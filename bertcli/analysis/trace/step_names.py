@@ -135,8 +135,8 @@ Masked language model
   MaskedLM.norm norm                 | b) layer normalization | Transform norm
   MaskedLM.decoder linear            | c) decode              | Vocabulary logits | Decoder
 Classifier
-  FirstTokenClassifier.dense linear  | a) linear + {act}      | Transform         | W
-  FirstTokenClassifier.output linear | b) linear              | Label logits      | W_c
+  TwoLayerPrediction.dense linear    | a) linear + {act}      | Transform         | W
+  TwoLayerPrediction.output linear   | b) linear              | Label logits      | W_c
   Classifier.output linear           | linear                 | Label logits      | W_c
 Token classifier
   TokenClassifier.output linear      | linear                 | Label logits      | W_c
