@@ -66,6 +66,13 @@ def test_another_models_mask_is_named() -> None:
     assert "The log-probability of a word at a mask needs a masked-language-model" in " ".join(result.err.split())
 
 
+@pytest.mark.parametrize("command", ["fill-mask", "score"])
+def test_another_models_mask_beside_its_own_is_named_once(command: str) -> None:
+    err = bertcli(command, "hot [MASK] and <mask>.", "cold [MASK] and <mask>.").err
+    assert err.count("Warning: <mask> is read as text: the mask token of bert-mini-mlm is [MASK].") == 1
+    assert "is read as text" not in bertcli(command, "hot [MASK].").err
+
+
 def test_score_leaves_a_mask_out_and_says_so() -> None:
     result = bertcli("score", "The cat [MASK].", "--format", "json")
     (record,) = json.loads(result.out)

@@ -35,8 +35,8 @@ def test_score_masks_each_token_in_turn(mlm: Model) -> None:
 def test_score_warns_once_of_another_models_mask() -> None:
     result = bertcli("score", "hot <mask>.", "cold <mask>.", "--format", "jsonl")
     assert result.status == 0
-    assert result.err.count("<mask> is scored as text: the mask token of bert-mini-mlm is [MASK].") == 1
-    assert "scored as text" not in bertcli("score", "hot [MASK].").err
+    assert result.err.count("<mask> is read as text: the mask token of bert-mini-mlm is [MASK].") == 1
+    assert "read as text" not in bertcli("score", "hot [MASK].").err
 
 
 def test_score_loss_at_the_masks(mlm: Model) -> None:

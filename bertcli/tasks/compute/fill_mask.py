@@ -3,13 +3,14 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Item
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.fill_mask import SPEC, FillMaskOptions
-from bertcli.tasks.parts.masked import MaskedSentence, no_mask
+from bertcli.tasks.parts.masked import MaskedSentence, no_mask, note_other_mask
 from bertcli.tasks.parts.words_at_mask import Target, WordAtMask, best_words
 from bertcli.tasks.running.batches import check_needs
 from bertcli.tasks.running.task import Record, RecordTask
@@ -64,6 +65,7 @@ class _FillMask(RecordTask):
     def check(self, item: Item) -> None:
         """Raise BertcliError for a text without a mask, with masks that were cut off, or too long for the targets."""
         sentence = own_masks(self.model, item)
+        note_other_mask(self.model, item.text, self._noted)
         longest = max(map(len, self.targets or [()]))
         growth = (longest - 1) * (len(sentence.positions) if self.joint else 1)
         positions = self.model.config.max_tokens
@@ -72,6 +74,11 @@ class _FillMask(RecordTask):
                 f"A target of {longest} pieces makes {item.title} longer than this model's {positions} positions: "
                 "shorten the text or set max_length (--max-length)."
             )
+
+    @cached_property
+    def _noted(self) -> set[str]:
+        """Mask tokens of other models that a warning has named."""
+        return set()
 
     def cost(self, item: Item) -> int:
         """Count the text once, and once for each mask and piece of a longer target, or for each beam (joint)."""

@@ -20,6 +20,7 @@ from bertcli.files.texts import Item
 from bertcli.loaded_model import LoadedModel
 from bertcli.tasks.compute.fill_mask import own_masks
 from bertcli.tasks.parts.guesses import Guess, guesses, scored
+from bertcli.tasks.parts.masked import note_other_mask
 from bertcli.tasks.running.batches import check_needs
 from bertcli.tasks.running.task import Record, RecordTask
 from bertcli.tasks.score import SPEC, ScoreOptions
@@ -60,29 +61,21 @@ class _Score(RecordTask):
         if self.target is None:
             if self.model.tokenizer.mask_id in item.tokens.ids:
                 self._note_masks()
-            elif (written := self.model.tokenizer.other_mask(item.text.text)) and not self._has_noted:
-                self._has_noted.append(written)
-                mask = self.model.tokenizer.mask_token
-                logger.warning("%s is scored as text: the mask token of %s is %s.", written, self.model.name, mask)
+            note_other_mask(self.model, item.text, self._noted)
             return guesses(self.model, item.tokens, self.within_word)
         sentence, truth = own_masks(self.model, item), _true_ids(self.model, item, self.target)
         return [Guess(sentence, [truth[at] for at in sentence.positions])]
 
     @cached_property
-    def _has_noted(self) -> list[str]:
-        """Mask tokens of other models that a warning has named; one is enough."""
-        return []
-
-    @cached_property
-    def _own_masks_noted(self) -> list[str]:
-        """The model's mask token, once a note has said what it does in a text."""
-        return []
+    def _noted(self) -> set[str]:
+        """Mask tokens of which a note has said what they do in a text."""
+        return set()
 
     def _note_masks(self) -> None:
         mask = self.model.tokenizer.mask_token
-        if mask in self._own_masks_noted:
+        if mask in self._noted:
             return
-        self._own_masks_noted.append(mask)
+        self._noted.add(mask)
         logger.info(
             "a text has %s: no word is named for it, so it is left out of the loss, and the text has no "
             "pseudo-perplexity. To score a word there, give the whole text (--target TEXT).", mask,

@@ -1,6 +1,7 @@
 """Compute a masked language model's predictions at some tokens of sentences, over its vocabulary."""
 
 from collections.abc import Collection, Iterator, Sequence
+from logging import getLogger
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,8 @@ from bertcli.loaded_model import LoadedModel
 from bertcli.ranking import ROUNDING, best_first
 from bertcli.tasks.running.batches import NUMBERS_TOGETHER, Numbers, hidden_states, in_micro_batches
 from bertcli.tracing.dispatch import Array
+
+logger = getLogger("bertcli")
 
 
 class MaskedSentence(NamedTuple):
@@ -38,6 +41,15 @@ def no_mask(model: LoadedModel, text: Text, title: str, remedy: str) -> BertcliE
     if written is not None:
         return BertcliError(f"{title} has {written}, and the mask token of {model.name} is {mask}: write {mask}.")
     return BertcliError(f"There is no {mask} in {title}: {remedy}")
+
+
+def note_other_mask(model: LoadedModel, text: Text, noted: set[str]) -> None:
+    """Warn of another model's mask token in a text, unless `noted` says that a warning has named it."""
+    written = model.tokenizer.other_mask(f"{text.text} {text.pair or ''}")
+    if written is not None and written not in noted:
+        noted.add(written)
+        mask = model.tokenizer.mask_token
+        logger.warning("%s is read as text: the mask token of %s is %s.", written, model.name, mask)
 
 
 def log_probabilities(
