@@ -57,6 +57,7 @@ MEANT_OPTIONS = {
     "--recursive": ("--query-file", _FOLDER),
     "--vectors": ("--query-file", "stored vectors are given as texts are: -i vectors.npy"),
     "diff --text": ("", "texts stand behind the models: bertcli diff MODEL OTHER TEXT"),
+    "export --format": ("", "a graph is written as .onnx: bertcli export MODEL FILE.onnx"),
     "lens --layers": ("", "every layer is shown"),
     "lens --layer": ("", "every layer is shown"),
     "evaluate --versus": ("", "two models are compared where -m is given twice"),

@@ -144,5 +144,5 @@ SPEC = TaskSpec(
     ),
     examples=examples,
     position=1,
-    other_words=("embed", "embeddings", "vectorize"),
+    other_words=("embed", "embeddings", "vectorize", "cluster"),
 )

@@ -155,7 +155,7 @@ def test_help_prints_the_version() -> None:
 
 # By command, what people call it who come from other tools.
 OTHER_WORDS = {
-    "encode": "embed embeddings vectorize",
+    "encode": "embed embeddings vectorize cluster",
     "fill-mask": "unmask mlm mask",
     "classify": "predict sentiment label nli zero-shot",
     "tag": "ner entities pos redact anonymize deidentify pseudonymize",
@@ -228,6 +228,7 @@ def test_help_answers_an_option_of_other_tools() -> None:
         (("tag", "a", "--json"), "write --format json."),
         (("classify", "a", "--classifier", "b"), "after the model's name: -m BASE+FILE.safetensors"),
         (("params", "--html"), "the ending of -o decides: -o FILE.html."),
+        (("export", "--format", "onnx"), "a graph is written as .onnx: bertcli export MODEL FILE.onnx"),
         (("params", "--hidden-size", "9"), "other sizes stand in a config.json"),
         (("encode", "a", "--workers", "2"), "uses several processes by itself"),
         (("serve", "--device", "cuda"), "models run on the processor"),

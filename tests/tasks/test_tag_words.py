@@ -219,6 +219,8 @@ def test_redact_of_words_gives_a_text_and_no_words(novara: Path, tmp_path: Path)
     assert (kept["tokens"], kept["tags"]) == (["met", "Novara", "."], ["O", "B-LOC", "O"])
     assert "Note: column 'id' was not looked at." in command(*arguments, "-o", tmp_path / "clean.jsonl").err
     assert (tmp_path / "clean.jsonl").read_text() == '{"id": 1, "tokens": "met [LOC] ."}\n'
+    rows.write_text('{"text": "met Novara", "n": 1}\n{"id": 1, "tokens": ["met", "Novara", "."]}\n')
+    assert "Note: columns 'n', 'id' were not looked at." in command(*arguments, "-o", tmp_path / "mixed.jsonl").err
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet.write_table(arrow.table({"id": [1], "tokens": [["met", "Novara"]]}), tmp_path / "rows.parquet")
     again = tmp_path / "o.parquet"

@@ -51,13 +51,14 @@ class RewrittenForm(NamedTuple):
         """Write the whole file, and say which columns nobody looked at."""
         texts = NewTexts(segments)
         names: dict[str, None] = {}
+        unread: dict[str, None] = {}
         for number, source in enumerate(self.sources):
-            of_source = write_again(source, self.columns, texts, stream, has_header=number == 0)
+            of_source = write_again(source, self.columns, texts, stream, unread, has_header=number == 0)
             if number and of_source and kind_of(source) in SEPARATED and [*of_source] != [*names]:
                 raise BertcliError(f"{source} has other columns than {self.sources[0]}: write each to its own file.")
             names |= dict.fromkeys(of_source)
         texts.check_used_up()
-        note_columns(names, self.columns)
+        note_columns([*unread])
 
 
 class FolderForm(NamedTuple):
@@ -75,7 +76,7 @@ class FolderForm(NamedTuple):
     def write(self, folder: Path, segments: ResumableOutput) -> None:
         """Write all files into a folder, and say which columns nobody looked at."""
         texts = NewTexts(segments)
-        names: dict[str, None] = {}
+        unread: dict[str, None] = {}
         for source in self.sources:
             target = folder / os.path.relpath(source, self.folder)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -84,9 +85,9 @@ class FolderForm(NamedTuple):
                 if source.lower().endswith(GZIP):
                     packed = gzip.GzipFile("", "wb", fileobj=stream, mtime=0)
                     stream = cast(IO[bytes], opened.enter_context(packed))
-                names |= dict.fromkeys(write_again(source, self.columns, texts, stream))
+                write_again(source, self.columns, texts, stream, unread)
         texts.check_used_up()
-        note_columns(names, self.columns)
+        note_columns([*unread])
 
 
 def kind_of(file: str) -> str:
@@ -137,21 +138,29 @@ def count_labels(segments: ResumableOutput) -> Counter[str]:
 
 
 def write_again(
-    source: str, columns: RowColumns, texts: Iterator[str | None], stream: Stream, has_header: bool = True
+    source: str,
+    columns: RowColumns,
+    texts: Iterator[str | None],
+    stream: Stream,
+    unread: dict[str, None],
+    has_header: bool = True,
 ) -> Sequence[str]:
     """Write a file again with the next texts; the names of its columns. Errors: BertcliError if the file has changed.
 
-    has_header: False where the rows go on below those of another file, whose columns are the same.
+    unread: gets the names of columns that are written as they are. has_header: False where the rows go on below those
+    of another file, whose columns are the same.
     """
     kind = kind_of(source)
     if kind == TEXT:
         _write_lines(source, texts, stream)
         return ()
     if kind in ROWS:
-        return _write_rows(source, columns, texts, stream, has_header)
+        return _write_rows(source, columns, texts, stream, unread, has_header)
     from bertcli.files.parquet import write_replaced  # late: it brings pyarrow
 
-    return write_replaced(source, columns, texts, stream)
+    names = write_replaced(source, columns, texts, stream)
+    unread |= _unread(names, columns)
+    return names
 
 
 def _write_lines(source: str, texts: Iterator[str | None], stream: Stream) -> None:
@@ -162,7 +171,12 @@ def _write_lines(source: str, texts: Iterator[str | None], stream: Stream) -> No
 
 
 def _write_rows(
-    source: str, columns: RowColumns, texts: Iterator[str | None], stream: Stream, has_header: bool
+    source: str,
+    columns: RowColumns,
+    texts: Iterator[str | None],
+    stream: Stream,
+    unread: dict[str, None],
+    has_header: bool,
 ) -> Sequence[str]:
     names: dict[str, None] = {}
     header: Sequence[str] | None = None
@@ -175,6 +189,7 @@ def _write_rows(
             stream.write(row_of_cells(row.names, row.delimiter))
         header = row.names
         names |= dict.fromkeys(row.names)
+        unread |= _unread(row.names, columns)
         stream.write(_row(row, columns, new))
     if header is None and columns.header and has_header:
         _copy_header(source, stream)
@@ -205,13 +220,16 @@ def _copy_header(source: str, stream: Stream) -> None:
         return
 
 
-def note_columns(names: Iterable[str], columns: RowColumns) -> None:
-    """Log which columns were written as they are."""
-    names = [*names]
+def _unread(names: Sequence[str], columns: RowColumns) -> dict[str, None]:
+    """The columns of a row that are written as they are."""
     read = {field.name for field in columns.in_row(names).fields}
-    others = [name for name in names if name not in read]
-    if others:
-        more = f" and {len(others) - MOST_NAMES:,} more" if len(others) > MOST_NAMES else ""
-        listed = ", ".join(map(quoted, others[:MOST_NAMES])) + more
-        what = "column %s was" if len(others) == 1 else "columns %s were"
-        logger.info(f"{what} not looked at.", listed)
+    return dict.fromkeys(name for name in names if name not in read)
+
+
+def note_columns(unread: Sequence[str]) -> None:
+    """Log which columns were written as they are."""
+    if unread:
+        more = f" and {len(unread) - MOST_NAMES:,} more" if len(unread) > MOST_NAMES else ""
+        first = ", ".join(map(quoted, unread[:MOST_NAMES])) + more
+        what = "column %s was" if len(unread) == 1 else "columns %s were"
+        logger.info(f"{what} not looked at.", first)

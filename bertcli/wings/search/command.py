@@ -66,7 +66,9 @@ def run(job: SearchJob) -> None:
     if not job.queries and search.query_file is None:
         raise wrong("QUERY", "give a query, or a file of queries with --query-file.")
     if not files:
-        raise wrong("--input", "give files to search in (-i), or vectors that encode wrote (-i vectors.npy).")
+        named = next((query for query in job.queries or () if os.path.exists(query)), None)
+        meant = "" if named is None else f" {named!r} is taken for a query: did you mean -i {named}?"
+        raise wrong("--input", f"give files to search in (-i), or vectors that encode wrote (-i vectors.npy).{meant}")
     if vectors is None:
         refuse(search, STORED.own, "this is for stored vectors: leave it out with files of texts.")
     else:

@@ -335,6 +335,7 @@ def test_search_files_into_files(folder: Path) -> None:
         (("-i", "v.npy", "--sparse"), "--sparse: this is for files of texts, and v.npy has vectors"),
         (("-i", "notes.txt", "--column", "body"), "--column: lines and paragraphs have no fields"),
         ((), "give files to search in (-i), or vectors that encode wrote"),
+        (("notes.txt",), "'notes.txt' is taken for a query: did you mean -i notes.txt?"),
     ],
 )
 def test_search_files_and_vectors_exclude_each_other(arguments: tuple[str, ...], why: str, folder: Path) -> None:
