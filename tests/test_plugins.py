@@ -387,7 +387,7 @@ BROKEN = {
         "Own = dataclass(frozen=True)(type('Own', (tag.TagOptions,), {'__module__': 'inventing'}))\n"
         "SPEC = replace(tag.SPEC, options=Own, reads=InputKind('sound'))\n"
         "EXTENSION = Extension('x', tasks={'inventing': 'absent'})",
-        "the task in inventing reads an input of its own; choose from TEXTS, PAIRS_IN_ROWS, TEXTS_WITH_IDS, "
+        "the task in inventing reads an input of its own; choose from TEXTS, TEXTS_WITH_IDS, "
         "SINGLE_TEXTS, TEXTS_OR_CHOICES, QUESTIONS, DOCUMENTS",
     ),
     "familial": ("EXTENSION = Extension('x', families=('json',))", "json has no FAMILY that is a Family"),

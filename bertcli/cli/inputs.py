@@ -36,12 +36,6 @@ class TextsAlone(InputOptions):
     not_offered: ClassVar[tuple[str, ...]] = ("text_pair", "pair_column")
 
 
-class TextsWithoutIds(InputOptions):
-    """The input options of `fill-mask`, whose rows have ids of the vocabulary."""
-
-    not_offered: ClassVar[tuple[str, ...]] = (*TextsAlone.not_offered, "id_column")
-
-
 class FewTexts(InputOptions):
     """The input options of a command that looks at few texts: rows have a header; a second text is text_pair."""
 

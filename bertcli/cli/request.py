@@ -19,7 +19,6 @@ from bertcli.cli.inputs import (
     SingleTexts,
     TextsAlone,
     TextsOrChoices,
-    TextsWithoutIds,
     files_of,
     read_texts,
 )
@@ -31,7 +30,6 @@ from bertcli.extensions.of_kinds import fitting
 from bertcli.files.formats import PAGE, check_output
 from bertcli.tasks.registry import (
     DOCUMENTS,
-    PAIRS_IN_ROWS,
     QUESTIONS,
     SINGLE_TEXTS,
     TEXTS,
@@ -98,7 +96,6 @@ def without_clashes(texts: "Texts", given: Given, spec: TaskSpec, options: Any) 
     own = {name for name in spec.record(options) if not name.endswith("?")}
     if given.texts.id_column is not None or spec.gives_vectors:
         own.add("id")
-    # That of `fill-mask` has an id of its own: the predicted token's.
     own |= {"error", *spec.table(options).in_files.file_columns(own_ids="id" in own)}
     clashing = [name for name in texts.kept if name in own]
     if clashing and given.texts.keep != [ALL]:
@@ -238,7 +235,6 @@ OF_VECTORS = Reading(TextsAlone, options=as_vectors, output=VectorOutput)
 READINGS: dict[InputKind, Reading] = {
     TEXTS: Reading(InputOptions),
     TEXTS_WITH_IDS: Reading(TextsAlone),
-    PAIRS_IN_ROWS: Reading(TextsWithoutIds),
     TEXTS_OR_CHOICES: Reading(TextsOrChoices, before_choices, with_choices),
     SINGLE_TEXTS: Reading(SingleTexts),
     QUESTIONS: Reading(Questions, as_questions),

@@ -9,7 +9,7 @@ from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.tasks.examples import Example, Subject
 from bertcli.tasks.options import ReadOptions, option
-from bertcli.tasks.registry import MASKED_SAMPLE, PAIRS_IN_ROWS, Fields, Needs, TaskSpec
+from bertcli.tasks.registry import MASKED_SAMPLE, TEXTS_WITH_IDS, Fields, Needs, TaskSpec
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +63,7 @@ COLUMNS = (
     Column("position", int, varying=True),
     Column("score", float),
     Column("token"),
-    Column("id", int),
+    Column("token_id", int),
     Column("sequence"),
 )
 
@@ -90,7 +90,7 @@ def shape(record: Record, options: Mapping[str, Any]) -> Any:
 
 SPEC = TaskSpec(
     FillMaskOptions,
-    reads=PAIRS_IN_ROWS,
+    reads=TEXTS_WITH_IDS,
     needs=lambda options: Needs("fill-mask", "mlm", MASKED_SAMPLE),
     record=record,
     shape=shape,

@@ -36,7 +36,6 @@ class InputKind(NamedTuple):
 
 
 TEXTS = InputKind("text", "pairs")
-PAIRS_IN_ROWS = InputKind("text", "pairs", options=False)
 TEXTS_WITH_IDS = InputKind("text", "pairs", options=False, ids=True)
 SINGLE_TEXTS = InputKind("text")
 TEXTS_OR_CHOICES = InputKind("text", "pairs", choices=True, ids=True)
@@ -45,7 +44,6 @@ DOCUMENTS = InputKind("query", "documents")
 # All that a task may read: a command has its options for each (cli/request.py).
 INPUT_KINDS = {
     "TEXTS": TEXTS,
-    "PAIRS_IN_ROWS": PAIRS_IN_ROWS,
     "TEXTS_WITH_IDS": TEXTS_WITH_IDS,
     "SINGLE_TEXTS": SINGLE_TEXTS,
     "TEXTS_OR_CHOICES": TEXTS_OR_CHOICES,

@@ -161,16 +161,17 @@ def test_every_command_that_reads_many_texts_takes_a_limit(command: str, made: M
     assert "Note: the first 2 of 3 texts." in told.err
 
 
-def test_fill_mask_keeps_fields_but_no_id_since_its_rows_have_those_of_tokens(made: Made, tmp_path: Path) -> None:
+def test_fill_mask_keeps_ids_beside_those_of_tokens(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text("text,id,place\nhot [MASK],7,Ulm\n", encoding="utf-8")
     arguments: list[str | Path] = ["fill-mask", "-m", made(head="pretraining", seed=2), "-i", file, "--top-k", "2"]
-    told = bertcli(*arguments, "--keep", "place", "--format", "csv")
-    assert [row["place"] for row in in_table(told.out, ",")] == ["Ulm", "Ulm"]
-    whole = bertcli(*arguments, "--keep", "all", "--format", "csv")
-    assert (whole.out, "the field 'id' is not kept" in whole.err) == (told.out, True)
-    refused = bertcli(*arguments, "--keep", "id")
-    assert (refused.status, "the results have a field 'id' of their own" in refused.err) == (2, True)
+    expected = [("7", "Ulm"), ("7", "Ulm")]
+    for how in (["--keep", "id,place"], ["--keep", "all"], ["--id-column", "id", "--keep", "place"]):
+        rows = in_table(bertcli(*arguments, *how, "--format", "csv").out, ",")
+        assert [(row["id"], row["place"]) for row in rows] == expected
+        assert [int(row["token_id"]) > 0 for row in rows] == [True, True]
+    refused = bertcli(*arguments, "--keep", "text")
+    assert (refused.status, "the results have a field 'text' of their own" in refused.err) == (2, True)
 
 
 def test_a_least_score_that_leaves_nothing_is_said(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from helpers.slots import slots
 MOST = {
     "encode": 24,
     "classify": 23,
-    "fill-mask": 16,
+    "fill-mask": 17,
     "score": 16,
     "tag": 24,
     "answer": 17,

@@ -80,7 +80,7 @@ def fillings(records: Any) -> Iterator[Row]:
                     "position": mask["position"],
                     "score": word["score"],
                     "token": word["token_str"],
-                    "id": word["token"],
+                    "token_id": word["token"],
                     "sequence": word["sequence"],
                 }
 
@@ -186,7 +186,7 @@ DOORS = [
     Door("similarity", TEXTS, cosines, {"text": visible, "1": four}, endings=(*TABLES, *ARRAYS)),
     Door("search", ("hot tea", "-i", "VECTORS"), hits, {"row": str, **SCORED, "text": visible}),
     Door("classify", PLAIN, labels, {"text": visible, "label": str, **SCORED}, checkpoint={"head": "classifier"}),
-    Door("fill-mask", TEXTS, fillings, {**SCORED, "token": str, "id": str, "sequence": visible}),
+    Door("fill-mask", TEXTS, fillings, {**SCORED, "token": str, "token_id": str, "sequence": visible}),
     Door("score", TEXTS, likely, {"token": str, "log_prob": four}),
     Door("tag", PLAIN, entities, {"label": str, **SCORED, "word": str}, PAGES, checkpoint=TAGGER),
     Door("answer", ("Who walked?", "What?", "--context", PLAIN[0]), answers, {**SCORED, "answer": str}, PAGES,
@@ -307,7 +307,7 @@ def check_sides(lines: list[str]) -> None:
         cells = list(filter(None, column))
         if side == "---:":
             assert not any(re.search("[A-Za-z]{2}", cell) for cell in cells), name
-        elif name != "id":
+        elif name not in ("id", "token_id"):
             assert not cells or not all(re.fullmatch(r"[+−-]?\d[\d.,]*%?", cell) for cell in cells), name
 
 
