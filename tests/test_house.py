@@ -378,7 +378,7 @@ REFUSED = {
         *("--batch-size", "--estimate", "--col", "-k", "--context", "-r", "-q", "--labels", "--target", "--explain"),
         *("--json", "--html", "--hidden-size", "--workers", "--device", "--graph", "--classifier"),
         *("--queries", "--vectors", "--versus", "-i", "--max-length", "--max-answer-length", "--pooling"),
-        "--truncate-dim",
+        *("--truncate-dim", "--format"),
     },
     "test_pass_times.py": {"-m"},
     "test_patch.py": {"-i"},
