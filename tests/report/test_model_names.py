@@ -87,7 +87,9 @@ def test_evaluate_names_the_model_whose_figure_has_no_interval(twins: tuple[Path
 
 def test_evaluate_of_three_models_has_differences_beside_their_short_names(twins: tuple[Path, Path]) -> None:
     models = [word for model in (*twins, "bert-mini-sentiment") for word in ("-m", model)]
-    heading, _, *rows = bertcli("evaluate", DATA / "reviews.csv", *models).out.splitlines()
+    told = bertcli("evaluate", DATA / "reviews.csv", *models).out
+    assert "p is corrected for their number as Holm does" in told
+    heading, _, *rows = told.splitlines()
     assert heading.split() == ["Model", "accuracy", "Difference", "p"]
     assert [row.split()[0] for row in rows[:3]] == ["first/model", "second/model", "bert-mini-sentiment"]
     figures = [[*map(float, re.findall(r"[+-]?\d\.\d{2}(?= \[)", row))] for row in rows[:3]]

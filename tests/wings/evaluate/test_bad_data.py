@@ -8,6 +8,7 @@ import pytest
 from conftest import Made
 from helpers.checkpoints import damaged
 from helpers.terminal import bertcli, wrong_usage
+from wings.evaluate.test_tasks import judged
 
 import bertcli as library
 from bertcli.errors import BertcliError
@@ -95,7 +96,7 @@ def test_figures_are_those_of_the_rows_that_are_not_left_out(tmp_path: Path) -> 
     for number, rows in enumerate([good, [bad, *good], [good[0], bad, *good[1:]]]):
         data = tmp_path / f"{number}.csv"
         data.write_text("text,word\n" + "".join(f"{text},{word}\n" for text, word in rows))
-        record = json.loads(bertcli("evaluate", data, "--keep-going", "--format", "json").out)
+        record = judged(data, "--keep-going")
         found.append(record["models"][0]["metrics"])
     assert found[0]["loss"]["n"] == 2
     assert found[0]["loss"]["value"] > 0
@@ -322,7 +323,7 @@ def test_a_row_of_a_collection_that_cannot_be_read_is_left_out_alone(tmp_path: P
     rows = f'{{"_id": "x", "text": 7}}\n{{"_id": "{id}", "text": "{texts[name]}"}}\n'
     folder = beir(tmp_path / "beir", **{name: rows})
     assert f"{name}, line 1: the field 'text' is 7, which is not a text" in bertcli("evaluate", folder).error
-    record = json.loads(bertcli("evaluate", folder, "--keep-going", "--format", "json").out)
+    record = judged(folder, "--keep-going")
     assert (record["count"], record["left_out"]) == (1, 1)
     for command in ("evaluate", "probe"):
         assert "Leave out rows that cannot be used" in bertcli(command, "--help").out
@@ -356,11 +357,11 @@ def test_an_id_that_stands_twice_is_refused_with_both_lines_or_the_last_is_kept(
     assert f"{folder}/{name}, line {line}: the " in error
     assert f"in {folder}/{name}, line {first}, too" in error
     assert "leave such rows out (--keep-going)" in error
-    record = json.loads(bertcli("evaluate", folder, "--keep-going", "--format", "json", "--k", "1").out)
+    record = judged(folder, "--keep-going", "--k", "1")
     assert (record["count"], record["left_out"]) == (1, 1)
     if name == "corpus.jsonl":
         folder = beir(tmp_path / "other", **{name: content, "qrels/test.tsv": f"{HEADER}q0\td1\t1\n"})
-        (model,) = json.loads(bertcli("evaluate", folder, "--keep-going", "--format", "json").out)["models"]
+        (model,) = judged(folder, "--keep-going")["models"]
         assert model["worst"][0]["found"] == "d0: tea", "the last document of that id is the one that is compared"
     if name == "queries.jsonl":
         (model,) = record["models"]
@@ -394,14 +395,14 @@ def test_the_first_line_of_qrels_without_a_header_counts(tmp_path: Path, grade: 
     corpus = '{"_id": "d0", "text": "stone"}\n{"_id": "d1", "text": "tea"}\n'
     queries = '{"_id": "q0", "text": "stone"}\n{"_id": "q1", "text": "tea"}\n'
     folder = beir(tmp_path / "beir", **{"corpus.jsonl": corpus, "queries.jsonl": queries, "qrels/test.tsv": qrels})
-    record = json.loads(bertcli("evaluate", folder, "--format", "json").out)
+    record = judged(folder)
     assert (record["count"], record["left_out"]) == ((1, 1) if grade == "-1" else (2, 0))
 
 
 def test_a_bad_line_of_qrels_is_left_out_alone(tmp_path: Path) -> None:
     folder = beir(tmp_path / "beir", **{"qrels/test.tsv": f"{HEADER}q0\td0\t1\nq0\td9\t1\n"})
     assert "test.tsv, line 3: corpus.jsonl has no document 'd9'" in bertcli("evaluate", folder).error
-    record = json.loads(bertcli("evaluate", folder, "--keep-going", "--format", "json").out)
+    record = judged(folder, "--keep-going")
     assert (record["count"], record["left_out"]) == (1, 1)
     assert record["models"][0]["metrics"]["recall@1"]["value"] == 1
 
@@ -498,7 +499,7 @@ def test_a_file_without_a_header_is_evaluated_by_the_numbers_of_its_columns(tmp_
     other.write_text("label;text\n" + "".join(f'{label};"{text}"\n' for text, label in rows), encoding="utf-8")
 
     def figures(*arguments: str | Path) -> Any:
-        (model,) = json.loads(bertcli("evaluate", *arguments, "--format", "json").out)["models"]
+        (model,) = judged(*arguments)["models"]
         return model["metrics"]
 
     expected = figures(named)

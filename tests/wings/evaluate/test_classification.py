@@ -7,19 +7,12 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.terminal import bertcli, wrong_usage
+from wings.evaluate.test_tasks import judged
 
 import bertcli as library
 
 DATA = Path(__file__).parents[2] / "data"
 REVIEWS = DATA / "reviews.csv"
-
-
-def test_a_file_of_labels_says_its_task_and_gets_figures_with_intervals() -> None:
-    left = bertcli("evaluate", REVIEWS)
-    assert left.status == 0
-    assert "evaluating as classification, because its fields are 'text', 'label'" in left.err
-    assert "accuracy         0.83   [0.68, 0.91]    40" in left.out
-    assert "40 texts" in left.out
 
 
 def test_the_record_has_figures_labels_confusion_and_the_worst_texts() -> None:
@@ -88,10 +81,7 @@ def test_many_labels_are_never_cut_in_a_pipe(made: Made, tmp_path: Path) -> None
     rows = [{"text": word, "label": names[i]} for i in names for word in ("tea", "the king", "a cat sat", "houses")]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     left = bertcli("evaluate", file, "-m", folder)
-    (matrix,) = (
-        model["confusion"]
-        for model in json.loads(bertcli("evaluate", file, "-m", folder, "--format", "json").out)["models"]
-    )
+    (matrix,) = (model["confusion"] for model in judged(file, "-m", folder)["models"])
     found = np.sort(matrix[0])[::-1]
     line = next(line for line in left.out.splitlines() if line.startswith(f" {names[0]} "))
     assert [int(part.split()[-1]) for part in line.split("   ")[-1].split(", ")] == found[found > 0].tolist()
@@ -143,14 +133,6 @@ def test_a_list_of_labels_is_none_for_a_model_that_chooses_one(tmp_path: Path) -
     assert "line 1: there is more than one label, and this model chooses one" in bertcli("evaluate", file).error
 
 
-def test_two_models_get_a_paired_difference() -> None:
-    left = bertcli("evaluate", REVIEWS, "-m", "bert-mini-sentiment", "-m", "bert-mini-sentiment")
-    assert (
-        "no difference that 40 texts can show (one of 0.19 accuracy would have been seen): "
-        "+0.00 accuracy [-0.07, +0.07], p = 1.000 (McNemar)."
-    ) in left.out
-
-
 def test_a_bound_ends_with_status_1(tmp_path: Path) -> None:
     file = tmp_path / "record.json"
     left = bertcli("evaluate", REVIEWS, "--at-least", "accuracy=0.9", "-o", file)
@@ -191,15 +173,6 @@ def test_a_bound_of_what_is_better_when_less(tmp_path: Path) -> None:
     for bound in ("nan", "inf"):
         why = "--at-least: give one figure and the least it may be"
         wrong_usage("evaluate", REVIEWS, "--at-least", f"accuracy={bound}", why=why)
-
-
-def test_an_unknown_label_names_its_line_and_can_be_mapped(tmp_path: Path) -> None:
-    file = tmp_path / "data.csv"
-    file.write_text("text,label\nGood.,positive\nBad.,nay\n")
-    assert (
-        "line 3: the label 'nay' is not one of this model's: 'negative', 'positive'" in bertcli("evaluate", file).error
-    )
-    assert bertcli("evaluate", file, "--rename-label", "nay=negative").status == 0
 
 
 STARS = {0: "1 star", 1: "2 stars", 2: "10 stars"}

@@ -1,6 +1,5 @@
 """evaluate's `covered`, by hand: the share of the characters of true entities that --redact would hide; its gold."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 from helpers.gliner import LABELS, write_gliner
 from helpers.known_taggers import word_piece_tagger
 from helpers.terminal import bertcli
+from wings.evaluate.test_tasks import judged, lines
 
 import bertcli as library
 
@@ -38,15 +38,9 @@ def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return word_piece_tagger(tmp_path_factory.mktemp("tagger"), WORDS, FOUND)
 
 
-def lines(file: Path, rows: list[dict[str, Any]]) -> Path:
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return file
-
-
-def judged(file: Path, model: Path, *more: str) -> dict[str, Any]:
-    result = bertcli("evaluate", file, "-m", model, "--format", "json", *more)
-    assert result.status == 0, result.err
-    return dict(json.loads(result.out)["models"][0])
+def of_model(file: Path, model: Path, *more: str) -> dict[str, Any]:
+    """The record of one model."""
+    return dict(judged(file, "-m", model, *more)["models"][0])
 
 
 def spans_of(text: str, spans: list[tuple[int, int, str]]) -> list[dict[str, Any]]:
@@ -57,7 +51,7 @@ def test_covered_is_what_one_counts_by_hand(tagger: Path, tmp_path: Path) -> Non
     rows = [{"text": text, "entities": spans_of(text, spans), "kind": "short" if len(text) < 11 else "long"}
             for text, spans, *_ in TEXTS]  # fmt: skip
     file = lines(tmp_path / "gold.jsonl", rows)
-    model = judged(file, tagger, "--by", "kind")
+    model = of_model(file, tagger, "--by", "kind")
     covered = model["metrics"]["covered"]
     assert (HIDDEN, LETTERS) == (51, 63)
     assert covered["value"] == pytest.approx(51 / 63)
@@ -93,7 +87,7 @@ def test_gold_in_three_shapes_gives_the_same_figures(tagger: Path, tmp_path: Pat
     columns = tmp_path / "a.conll"
     columns.write_text("\n".join(in_columns), encoding="utf-8")
     files = [lines(tmp_path / "rows.jsonl", in_rows), columns, lines(tmp_path / "chars.jsonl", in_characters)]
-    every = [judged(file, tagger) for file in files]
+    every = [of_model(file, tagger) for file in files]
     for name in ("covered", "f1", "precision", "recall", "macro_f1", "f1:PER", "f1:LOC"):
         assert len({(model["metrics"][name]["value"], model["metrics"][name]["low"]) for model in every}) == 1, name
     assert every[0]["metrics"]["covered"]["value"] == pytest.approx(11 / 17)
@@ -116,7 +110,7 @@ def test_spans_are_read_as_other_tools_write_them(
 ) -> None:
     without: dict[str, list[Any]] = {name: [] for name in row if name not in ("id", "text")}
     file = lines(tmp_path / "gold.jsonl", [row, {**row, "text": "anna in york"} | without])
-    model = judged(file, tagger, *more)
+    model = of_model(file, tagger, *more)
     assert model["metrics"]["recall"]["value"] == 1
     assert model["metrics"]["precision"]["value"] == pytest.approx(1 / 3)
     assert model["metrics"]["covered"] == {
@@ -129,7 +123,7 @@ def test_records_of_tag_are_gold(tagger: Path, tmp_path: Path) -> None:
     gold = tmp_path / "gold.jsonl"
     asked = ("we met anna lee", "in york")
     assert bertcli("tag", "-m", tagger, "-o", gold, *asked).status == 0
-    assert judged(gold, tagger)["metrics"]["f1"]["value"] == 1
+    assert of_model(gold, tagger)["metrics"]["f1"]["value"] == 1
 
 
 @pytest.mark.parametrize(
@@ -157,7 +151,7 @@ def test_spans_that_cannot_be_are_refused_by_their_row(entities: Any, why: str, 
 def test_types_are_renamed_in_spans(tagger: Path, tmp_path: Path) -> None:
     spans = [{"start": 7, "end": 11, "label": "NAME"}, {"start": 0, "end": 2, "label": "WHO"}]
     file = lines(tmp_path / "gold.jsonl", [{"text": "we met anna", "entities": spans}])
-    model = judged(file, tagger, "--rename-label", "NAME=PER,WHO=O")
+    model = of_model(file, tagger, "--rename-label", "NAME=PER,WHO=O")
     assert model["metrics"]["f1"]["value"] == 1
 
 
@@ -178,7 +172,7 @@ def test_a_gliner_model_is_asked_for_the_types_of_spans(tmp_path: Path) -> None:
     )
     more = [{"start": missed, "end": missed + 1, "label": types[0]}]
     file = lines(tmp_path / "gold.jsonl", [{"text": text, "entities": spans + more}])
-    judgement = judged(file, folder)
+    judgement = of_model(file, folder)
     assert judgement["metrics"]["precision"]["value"] == 1
     assert judgement["metrics"]["recall"]["value"] == pytest.approx(len(spans) / (len(spans) + 1))
     redacted = model.tag(text, labels=types, redact=True)

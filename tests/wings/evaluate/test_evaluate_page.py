@@ -6,6 +6,7 @@ from itertools import combinations
 from pathlib import Path
 
 from helpers.terminal import bertcli
+from wings.evaluate.test_tasks import judged
 
 from bertcli.report.charts import LETTER, Curve, drawn
 
@@ -112,7 +113,7 @@ def test_a_run_is_of_rankings_only(tmp_path: Path) -> None:
 def test_the_file_holds_the_same_record_as_standard_output(tmp_path: Path) -> None:
     file = tmp_path / "record.json"
     assert bertcli("evaluate", REVIEWS, "-o", file).status == 0
-    written, printed = json.loads(file.read_text()), json.loads(bertcli("evaluate", REVIEWS, "--format", "json").out)
+    written, printed = json.loads(file.read_text()), judged(REVIEWS)
     for record in (written, printed):
         assert record["provenance"].pop("command").startswith(f"bertcli evaluate {REVIEWS} ")
         assert record["provenance"].pop("date").endswith("Z")

@@ -19,7 +19,7 @@ from bertcli.wings.evaluate.evaluators.answers import exact_match, f1
 from bertcli.wings.evaluate.evaluators.classification import label_details, single_label_details
 from bertcli.wings.evaluate.evaluators.ranking import in_order
 from bertcli.wings.evaluate.evaluators.similarity import pair_figures
-from bertcli.wings.evaluate.evaluators.tagging import count_by_type, figures, type_details
+from bertcli.wings.evaluate.evaluators.tagging import count_by_type, figures
 from bertcli.wings.evaluate.outcome import Outcome, Results, means_of
 
 RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "evaluate.json").read_text(encoding="utf-8"))
@@ -89,18 +89,6 @@ def test_several_labels_at_once_are_judged_as_by_scikit_learn(case: Case) -> Non
         close([row["precision"], row["recall"], row["f1"], row["support"]], expected)
 
 
-# Not through `evaluate`, which takes tags from a model: nervaluate's and seqeval's cases are tags that no model gives.
-@pytest.mark.parametrize("case", RECORDED["entities"])
-def test_entities_are_those_of_nervaluate_where_tags_are_as_they_should_be(case: Case) -> None:
-    true, said = ([read_entities(tags, "IOB2") for tags in case[side]] for side in ("true", "said"))
-    both, types = [a & b for a, b in zip(true, said, strict=True)], ["LOC", "ORG", "PER"]
-    arrays = [count_by_type(some, types) for some in (both, said, true)]
-    found = figures(types, once(len(true)), *arrays)
-    close([found["precision"][0], found["recall"][0], found["f1"][0]], case["found"][""])
-    for row in type_details(types, *arrays).labels:
-        close([row["precision"], row["recall"], row["f1"]], case["found"][row["label"]])
-
-
 def test_vectors_are_compared_as_by_sentence_transformers() -> None:
     case = RECORDED["similarities"]
     x, y = np.array(case["x"], np.float32), np.array(case["y"], np.float32)
@@ -137,15 +125,6 @@ def test_rankings_are_judged_as_by_trec_eval() -> None:
         for name, value in expected.items():
             measure, _, k = name.rpartition("_")
             close(found["mrr@100" if name == "recip_rank" else f"{names[measure]}@{k}"], value)
-
-
-@pytest.mark.parametrize("case", RECORDED["reranking"])
-def test_reranked_candidates_are_judged_as_by_sentence_transformers(case: Case) -> None:
-    scores = {f"{i:03d}": score for i, score in enumerate(case["scores"])}
-    order = [case["relevant"][int(id)] for id, _ in in_order(scores)]
-    found = metrics.ranking([order], [case["relevant"]], (10, 100))
-    for name, value in case["found"].items():
-        close(found[name], value)
 
 
 @pytest.mark.parametrize("case", RECORDED["answers"], ids=lambda case: repr(case["answer"]))
@@ -192,25 +171,6 @@ def test_a_figure_of_a_draw_is_that_of_its_items_written_out() -> None:
                 close(of_counts[name], of_items[name])
 
 
-def test_draws_are_the_same_each_time_and_have_as_many_items() -> None:
-    first, again = (np.concatenate([*Resampling(7).draws()]) for _ in range(2))
-    assert first.shape == (DRAWS, 7)
-    assert (first == again).all()
-    assert (first.sum(axis=1) == 7).all()
-    assert abs(first.mean() - 1) < 1e-12
-    assert first.max() > 3
-
-
-def test_clusters_are_drawn_as_a_whole() -> None:
-    clusters = np.array([5, 5, 5, 2, 2, 9])
-    drawn = np.concatenate([*Resampling(6, clusters).draws()])
-    assert (drawn[:, 0] == drawn[:, 1]).all()
-    assert (drawn[:, 3] == drawn[:, 4]).all()
-    assert (drawn[:, [0, 3, 5]].sum(axis=1) == 3).all(), "as many clusters as there are"
-    left_out = Resampling(6, clusters).leaving_out()
-    assert sorted(left_out.sum(axis=1).tolist()) == [3, 4, 5], "one cluster at a time"
-
-
 @pytest.mark.parametrize("case", RECORDED["wilson"])
 def test_the_interval_of_a_share_is_wilson_s(case: Case) -> None:
     close(wilson(Share(case["right"], case["of"])), case["interval"])
@@ -219,17 +179,6 @@ def test_the_interval_of_a_share_is_wilson_s(case: Case) -> None:
 @pytest.mark.parametrize("case", RECORDED["mcnemar"])
 def test_paired_shares_are_tested_as_scipy_does(case: Case) -> None:
     close(mcnemar(case["better"], case["worse"]), case["p"])
-
-
-def test_a_share_is_never_certain() -> None:
-    values = np.ones(3)
-    resampling = Resampling(3)
-    figures = estimate(
-        lambda counts: {"share": metrics.mean(values, counts)}, FigureFacts({"share": values}), resampling, "texts"
-    )
-    record = figures["share"].record
-    assert (record["value"], record["high"], record["n"]) == (1, 1, 3)
-    assert record["low"] == pytest.approx(0.4385, abs=1e-4)
 
 
 def test_the_interval_of_a_mean_is_that_of_the_normal_distribution() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from helpers.known_taggers import word_piece_tagger
 from helpers.terminal import bertcli
+from wings.evaluate.test_tasks import judged, values
 
 TAGGED = "anna B-PER\nsmith I-PER\nlives O\nin O\nparis B-LOC\n\nanna B-PER\nlives O\n"
 PLAIN = TAGGED.replace("B-", "").replace("I-", "")
@@ -19,10 +20,7 @@ def tagger(folder: Path, labels: Sequence[str], of_words: Sequence[int]) -> Path
 
 
 def figures(file: Path, model: Path, *more: str) -> dict[str, Any]:
-    result = bertcli("evaluate", file, "-m", model, "--format", "json", *more)
-    assert result.status == 0, result.err
-    (of_model,) = json.loads(result.out)["models"]
-    return {name: figure["value"] for name, figure in of_model["metrics"].items()}
+    return values(judged(file, "-m", model, *more))
 
 
 def written(folder: Path, name: str, text: str) -> Path:

@@ -116,17 +116,6 @@ def test_triplets_count_how_often_the_positive_is_nearer() -> None:
     assert record["models"][0]["worst"][0]["found"] == "0.849 with The cats and dogs are in the rain."
 
 
-def test_the_better_of_two_models_is_said_with_its_lead() -> None:
-    models = ["bert-mini-mlm", "bert-mini-sentence"]
-    expected = "bert-mini-sentence is better: +0.10 accuracy [+0.04, +0.16], p < 0.001 (McNemar)."
-    for a, b in (models, models[::-1]):
-        left = bertcli("evaluate", DATA / "triplets.jsonl", "-m", a, "-m", b)
-        assert expected in left.out
-    (difference,) = judged(DATA / "triplets.jsonl", "-m", models[1], "-m", models[0])["differences"]
-    assert difference["value"] == pytest.approx(-0.1)
-    assert (difference["a"], difference["b"], difference["ahead"]) == (models[1], models[0], 0)
-
-
 @pytest.mark.parametrize("how", ["dot", "euclidean", "manhattan", "cosine"])
 def test_vectors_are_compared_as_the_folder_says(how: str, tmp_path: Path) -> None:
     folder = tmp_path / "model"
@@ -187,19 +176,6 @@ def test_a_grid_of_widths_and_types_is_judged_in_one_run() -> None:
     assert values(record, 8) == {"accuracy": pytest.approx(nearer.mean())}
     assert {difference["a"] for difference in record["differences"]} == {"bert-mini-sentence, 256 × float32"}
     assert "cannot be cut to 300" in bertcli("evaluate", DATA / "triplets.jsonl", "--truncate-dim", "300").error
-
-
-def test_a_grid_fits_a_terminal_of_80_columns() -> None:
-    asked = ("evaluate", DATA / "triplets.jsonl", "--truncate-dim", "64", "--dtype", "binary")
-    shown = bertcli(*asked, terminal=True, environment={"COLUMNS": "80", "NO_COLOR": "1"}).out.splitlines()
-    assert [line for line in shown if not line.startswith("Note")][:6] == [
-        " Dims  Type     Bytes              accuracy               Difference        p",
-        "─" * 78,
-        "  256  float32   1024     0.12 [0.07, 0.19]",
-        "  256  binary      32  0.067 [0.034, 0.126]  -0.050 [-0.094, -0.005]    0.031",
-        "   64  float32    256     0.28 [0.20, 0.36]     +0.16 [+0.09, +0.22]  < 0.001",
-        "   64  binary       8     0.23 [0.16, 0.31]     +0.11 [+0.04, +0.18]    0.009",
-    ]
 
 
 # ------------------------------------------------------------------------------------------------------------ words
@@ -294,20 +270,9 @@ def test_the_terminal_shows_the_figures_of_each_type(made: Made, tmp_path: Path)
     assert [row["support"] for row in labels] == [2, 1]
 
 
-def test_tokens_and_tags_in_jsonl_are_the_same_as_columns(made: Made, tmp_path: Path) -> None:
-    folder, columns = made(head="token_classifier", id2label=LABELS), tmp_path / "data.txt"
-    columns.write_text(CONLL)
-    rows = [
-        {"tokens": ["The", "king", "drinks", "tea"], "ner_tags": ["O", "B-PER", "O", "B-LOC"]},
-        {"tokens": ["Paris"], "ner_tags": ["B-LOC"]},
-    ]
-    both = [judged(file, "-m", folder) for file in (columns, lines(tmp_path / "data.jsonl", rows))]
-    assert both[0]["models"][0]["metrics"] == both[1]["models"][0]["metrics"]
-
-
 @pytest.mark.parametrize(
     ("tags", "scheme"),
-    [("I-PER I-PER O I-LOC", "IOB1"), ("B-PER I-PER O B-LOC", "IOB2"), ("B-PER E-PER O S-LOC", "BIOES")],
+    [("I-PER I-PER O I-LOC", "IOB1"), ("B-PER I-PER O B-LOC", "IOB2")],
 )
 def test_the_scheme_of_tags_is_told_from_the_data(made: Made, tmp_path: Path, tags: str, scheme: str) -> None:
     file = tmp_path / "data.conll"
@@ -323,15 +288,6 @@ def test_sequences_of_fasta_are_scored_as_score_reads_them(tmp_path: Path) -> No
     file = tmp_path / "data.fasta"
     file.write_text(">a\ntea\n>b\nhot\nmilk\n")
     assert judged(file)["count"] == 2
-
-
-def test_types_that_the_model_lacks_are_said_and_mapped(made: Made, tmp_path: Path) -> None:
-    folder, file = made(head="token_classifier", id2label=LABELS), tmp_path / "data.conll"
-    file.write_text("Paris B-GPE\nis O\n")
-    left = bertcli("evaluate", file, "-m", folder)
-    assert "line 1: the type 'GPE' is not one of this model's: LOC, PER" in left.error
-    assert values(judged(file, "-m", folder, "--rename-label", "GPE=LOC")).keys() >= {"f1:LOC"}
-    assert bertcli("evaluate", file, "-m", folder, "--rename-label", "GPE=O").status == 0
 
 
 def squad(file: Path, impossible: bool) -> Path:
