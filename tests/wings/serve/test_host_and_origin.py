@@ -10,7 +10,6 @@ from conftest import Made
 from helpers.gliner import write_gliner
 from helpers.late_folders import write_late
 from helpers.served import Running, serving
-from helpers.terminal import bertcli as run
 from helpers.terminal import wrong_usage
 from reference import task_cases as cases
 
@@ -138,10 +137,6 @@ def test_an_empty_key_starts_no_server(monkeypatch: pytest.MonkeyPatch, key: str
 
 def test_a_key_that_no_header_can_have_starts_no_server() -> None:
     wrong_usage("serve", "--api-key", "a\nb", why="control")
-
-
-def test_help_says_what_to_install() -> None:
-    assert "pip install 'bertcli[serve]'" in run("serve", "--help").out
 
 
 # ------------------------------------------------------------------------------------------------- the model's name

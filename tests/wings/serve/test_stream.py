@@ -143,27 +143,6 @@ def test_an_error_is_of_the_text_that_has_it(task: Echo) -> None:
     stream.end()
 
 
-def test_texts_of_a_client_that_has_left_are_dropped(task: Echo) -> None:
-    stream = Stream(1000)
-    first = begun(stream, task)
-    left, stays = Waiting(stream, task, "left"), Waiting(stream, task, "stays")
-    left.call.future.cancel()
-    assert stream.size == 1
-    task.open.set()
-    assert stays.result() == [{"text": "stays"}]
-    first.result()
-    assert task.batches == [["first"], ["stays"]]
-    stream.end()
-
-
-def test_what_waits_at_the_end_is_computed(task: Echo) -> None:
-    stream = Stream(10)
-    first, last = begun(stream, task), Waiting(stream, task, "a", "b")
-    threading.Timer(0.1, task.open.set).start()
-    stream.end()
-    assert first.result() + last.result() == [{"text": "first"}, {"text": "a"}, {"text": "b"}]
-
-
 def test_requests_are_done_in_the_order_in_which_they_came(task: Echo) -> None:
     """A batch has the texts of the oldest ones, and each is answered when its own are done."""
     stream = Stream(100)
