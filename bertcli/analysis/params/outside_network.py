@@ -30,17 +30,20 @@ def rows_outside(model: LoadedModel) -> Iterator[SummaryRow]:
             whole=count,
         )
         before[chain] = (name,)
-    prefix = family(model.config.model_type).prefix_in([use.name for use in model.uses])
-    for use in model.uses:
-        if use.why == UNREAD and use.name.startswith(prefix):
-            formula = "·".join(map(str, use.shape))
-            count = Count(prod(use.shape), use.bytes, formula, formula)
-            yield SummaryRow(
-                path=use.name.removeprefix(prefix),
-                type="not used",
-                output_shape=f"({', '.join(map(str, use.shape))})",
-                **count._asdict(),
-                connected_to=(),
-                tied_to=None,
-                whole=count,
-            )
+    member = family(model.config.model_type)
+    prefix = member.prefix_in([use.name for use in model.uses])
+    for part in member.ignored_prefixes:
+        uses = [use for use in model.uses if use.why == UNREAD and use.name.startswith(f"{prefix}{part}")]
+        if not uses:
+            continue
+        params = sum(prod(use.shape) for use in uses)
+        count = Count(params, sum(use.bytes for use in uses), str(params), str(params))
+        yield SummaryRow(
+            path=part.removesuffix("."),
+            type="not used",
+            output_shape="",
+            **count._asdict(),
+            connected_to=(),
+            tied_to=None,
+            whole=count,
+        )

@@ -138,7 +138,10 @@ def test_gliner_in_info(folder: Path) -> None:
     assert record["parameters"] == RECORDED["deberta-v2"]["parameters"]
     assert record["spans"] | {"backbone": ""} == {"max_words": 4, "window_words": 384, "width": 24, "backbone": ""}
     shown = " ".join(command("info", folder).out.split())
-    assert "Entities of types that you name (--labels), of up to 4 words, read 384 words at a time" in shown
+    assert (
+        "Entities of types that you name (--labels), of up to 4 words; no text is cut, 384 words are read at a time"
+        in shown
+    )
     assert f'bertcli tag -m {folder} --labels "person, city" "Angela Merkel visited Paris."' in shown
 
 

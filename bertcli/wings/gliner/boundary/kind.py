@@ -48,7 +48,7 @@ def lines(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     facts = record.get("boundary")
     if facts is not None:
         most = number_of(facts["pool_size"], "span")
-        yield "Entities", f"of types that you name (--labels), of any length, from {most} of a window"
+        yield "Entities", f"of types that you name (--labels), of any length, from {most} of a window; no text is cut"
         yield "Labels", "that you name (classify --candidates)"
 
 

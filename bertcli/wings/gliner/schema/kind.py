@@ -48,7 +48,7 @@ def lines(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     facts = record.get("schema")
     if facts is not None:
         most = number_of(facts["max_words"], "word")
-        yield "Entities", f"of types that you name (--labels), of up to {most}"
+        yield "Entities", f"of types that you name (--labels), of up to {most}; no text is cut"
         yield "Labels", "that you name (classify --candidates)"
 
 

@@ -52,7 +52,10 @@ def lines(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     facts = record.get("spans")
     if facts is not None:
         most, window = number_of(facts["max_words"], "word"), number_of(facts["window_words"], "word")
-        yield "Entities", f"of types that you name (--labels), of up to {most}, read {window} at a time"
+        yield (
+            "Entities",
+            f"of types that you name (--labels), of up to {most}; no text is cut, {window} are read at a time",
+        )
 
 
 def read(layout: Layout, modules: Modules) -> Spans | None:
