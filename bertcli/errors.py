@@ -18,6 +18,14 @@ class BertcliError(Exception):
     """One sentence on what is wrong and what to do; the command line prints `Error: …` and exits with status 1."""
 
 
+class WrongOptions(BertcliError):
+    """Options that are wrong by themselves, or contradict each other. about: their names in Python."""
+
+    def __init__(self, why: str, *about: str) -> None:
+        super().__init__(why)
+        self.about = about
+
+
 class EndedBySignal(SystemExit):
     """The exit of a process that a signal asked to end, such as SIGTERM."""
 

@@ -27,7 +27,7 @@ def test_the_command_on_the_page_runs(
     monkeypatch.syspath_prepend(tmp_path)
     listed = Command("hello", "Guide", "Greet.", module="hello_on_the_page")
     app = typer.Typer()
-    add_command(app, listed.name, listed.group, parts_of(listed))
+    add_command(app, listed.name, parts_of(listed))
     app(["--name", "Ada", "--format", "jsonl"], standalone_mode=False)
     assert json.loads(capsys.readouterr().out) == {"hello": "Ada"}
 

@@ -77,7 +77,7 @@ def test_library_says_in_words_of_which_type_an_option_is() -> None:
     for options in (*(task.options for task in specs()), *(view_spec(view.name).options for view in VIEWS), Evaluate):
         for item in declared(options):
             # The model sets the bounds of a number without one, and says what it is not.
-            if item.init and int not in types_of(item.type):
+            if int not in types_of(item.type):
                 with pytest.raises(library.BertcliError) as raised:
                     options(**{item.name: object()})
                 assert re.search(r"; choose from |which is not (a \w+|True or False)\.$", str(raised.value)), item.name

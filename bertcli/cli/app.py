@@ -15,12 +15,13 @@ from typer.core import TyperGroup
 import bertcli
 from bertcli.cli.command import add_command, give_parameters, parameters_of
 from bertcli.cli.errors import notes_shown, usage_visible
-from bertcli.cli.help import declaration, own_declaration, whole
+from bertcli.cli.help import whole
 from bertcli.cli.options import CommonOptions
 from bertcli.cli.status import WRONG_USAGE
 from bertcli.extensions import blamed_for, own_commands, plugin_commands
+from bertcli.extensions import command as command_brought
 from bertcli.extensions.declared import Command, CommandParts
-from bertcli.tasks.registry import TaskSpec, specs
+from bertcli.tasks.registry import TaskSpec, own_spec, spec, specs
 
 # The groups of --help, in their order; one that a plugin names besides follows.
 GROUPS = ("Run", "Search", "Inspect", "Interpret", "Evaluate and deploy", "Guide")
@@ -41,13 +42,13 @@ def application(word: str = "") -> typer.Typer:
     )
     version = Parameter("version", Parameter.KEYWORD_ONLY, default=False, annotation=Version)
     give_parameters(bert, [version, *parameters_of(CommonOptions)])
-    app.callback()(bert)
-    own = own_declaration(word)
+    app.callback(invoke_without_command=True)(bert)
+    own = own_spec(word) or own_commands().get(word)
     if own is not None:
-        add_command(app, own.name, group(own), parts_of(own))
+        add_command(app, own.name, parts_of(own))
         return app
     with notes_shown():  # of plugins that cannot be used
-        brought = None if word in ("", *HELP) or word.startswith("-") else declaration(word)
+        brought = None if word in ("", *HELP) or word.startswith("-") else spec(word) or command_brought(word)
         if brought is None and word not in ("", *HELP):
             return application()  # made once for all words that are no command
         for listed in every_command() if brought is None else [brought]:
@@ -55,7 +56,7 @@ def application(word: str = "") -> typer.Typer:
                 if word in HELP:
                     app.command(listed.name, help=summary(listed), rich_help_panel=group(listed))(lambda: None)
                 else:
-                    add_command(app, listed.name, group(listed), parts_of(listed))
+                    add_command(app, listed.name, parts_of(listed), group(listed))
     return app
 
 
@@ -96,17 +97,10 @@ def summary(command: TaskSpec | Command) -> str | None:
     return command.options.__doc__ if isinstance(command, TaskSpec) else command.summary
 
 
-def print_version(given: bool) -> None:
-    """Print the version, and end."""
-    if given:
-        typer.echo(f"bertcli {bertcli.__version__}")
-        raise typer.Exit
+Version = Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")]
 
 
-Version = Annotated[bool, typer.Option("--version", "-V", callback=print_version, help="Print the version and exit.")]
-
-
-def bert(ctx: typer.Context, **values: Any) -> None:
+def bert(ctx: typer.Context, version: bool, **values: Any) -> None:
     """BERT in the terminal: run, search, interpret, evaluate and serve encoders.
 
     bertcli fill-mask "She poured a cup of hot [MASK]."
@@ -122,38 +116,46 @@ def bert(ctx: typer.Context, **values: Any) -> None:
     COMMAND -h shows the options that a command declares itself, COMMAND --help
     also those that it shares; "bertcli guide" is the manual.
     """
-    ctx.obj = values
+    if version:
+        typer.echo(f"bertcli {bertcli.__version__}")
+        raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        if any(values.values()):
+            ctx.fail("Missing command.")
+        typer.echo(whole(ctx.command, ctx))
+        raise typer.Exit(WRONG_USAGE)
+    # What is given before the command's name is the default of the same option after it.
+    ctx.default_map = {ctx.invoked_subcommand: values}
 
 
 class CommandGroup(TyperGroup):
     """The group of all commands, which answers a wrong command name with the right one."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Parse arguments; `help COMMAND` is `COMMAND --help`; without any, print the page and end with status 2."""
-        if not args and not ctx.resilient_parsing:  # as it is for shell completion
-            typer.echo(whole(self, ctx))
-            raise typer.Exit(WRONG_USAGE)
-        if args and args[0] == "help":
-            args = [*args[1:2], "--help"]
-        return super().parse_args(ctx, args)
-
-    def make_context(self, *given: Any, **more: Any) -> Any:
         """Parse the words before the command."""
         with usage_visible():
-            return super().make_context(*given, **more)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Parse the words of the command, and run it."""
-        with usage_visible():
-            return super().invoke(ctx)
+            return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
-        """Find a command by its name; a name known from elsewhere is refused with the name it has here."""
-        if args and args[0] not in self.commands:
-            for listed in every_command():
-                if args[0] in listed.other_words:
-                    ctx.fail(f"No such command {args[0]!r}. Did you mean {listed.name!r}?")
-        return super().resolve_command(ctx, args)
+        """Find a command by its name; `help COMMAND` is `COMMAND --help`.
+
+        A name known from elsewhere is refused with the name it has here.
+        """
+        if args == ["help"]:
+            typer.echo(ctx.get_help())
+            raise typer.Exit
+        if args[0] == "help":
+            args = [args[1], "--help"]
+        with usage_visible():
+            if args[0] not in self.commands:
+                self.refuse_other_word(ctx, args[0])
+            return super().resolve_command(ctx, args)
+
+    def refuse_other_word(self, ctx: typer.Context, word: str) -> None:
+        """Refuse what other tools call a command, with the command's name."""
+        for listed in every_command():
+            if word in listed.other_words:
+                ctx.fail(f"No such command {word!r}. Did you mean {listed.name!r}?")
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Write the whole page."""

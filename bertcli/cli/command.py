@@ -9,37 +9,38 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, fields, is_dataclass
 from inspect import Parameter, Signature
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from bertcli.cli.errors import reported
+from bertcli.cli.errors import reported, usage_visible
 from bertcli.cli.help import short, usage, whole
-from bertcli.cli.misunderstood import answered, refuse_one_dash, refuse_surplus
-from bertcli.cli.options import COMMON, COMMON_NAMES, CommonOptions, name_of, wrong
-from bertcli.errors import BertcliError
+from bertcli.cli.misunderstood import answered, refuse_model_as_text, refuse_one_dash, refuse_surplus
+from bertcli.cli.options import COMMON, CommonOptions, wrong
+from bertcli.errors import BertcliError, WrongOptions
 from bertcli.extensions.declared import CommandParts
 from bertcli.files.files_beside import check_not_read, replaced_by
 from bertcli.report.written import COMMAND
-from bertcli.tasks.options import declared, is_offered, types_of
+from bertcli.tasks.options import Option, offered, types_of
 
 
-def add_command(app: typer.Typer, name: str, panel: str, parts: CommandParts) -> None:
+def add_command(app: typer.Typer, name: str, parts: CommandParts, panel: str | None = None) -> None:
     """Add a command to the application: the function that Typer calls with the value of each option.
 
-    It gathers them to the groups that the command's own function takes.
+    It gathers them to the groups that the command's own function takes. panel: where a list of commands shows it.
     """
 
     def run(ctx: typer.Context, **values: Any) -> None:
-        common = common_options(ctx, values)
+        common = gathered(CommonOptions, values)
         with reported(common.debug):
             COMMON.set(common)
             if common.threads is not None:
                 set_threads(common.threads)
-            refuse_surplus(ctx)
+            refuse_model_as_text(ctx)
+            if ctx.args:
+                refuse_surplus(ctx)
             if ctx.params.get("output"):
                 refuse_overwriting(ctx, ctx.params["output"][0])
             parts.call(**{name: gathered(group, values) for name, group in parts.groups.items()})
@@ -60,11 +61,12 @@ class OurCommand(TyperCommand):
         # The words of a command that takes a key may hold it, and its pages are for other people.
         takes_key = any("--api-key" in parameter.opts for parameter in self.params)
         COMMAND.set("" if takes_key else shlex.join(["bertcli", str(self.name), *args]))
-        refuse_one_dash(self, args)
-        try:
-            return super().parse_args(ctx, args)
-        except typer.TyperException as error:
-            raise answered(error, self) from None
+        with usage_visible():
+            refuse_one_dash(self, args)
+            try:
+                return super().parse_args(ctx, args)
+            except typer.TyperException as error:
+                raise answered(error, self) from None
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Write the whole page."""
@@ -100,86 +102,62 @@ ShortHelp = Annotated[
 
 
 def parameters_of(group: Any, endings: tuple[str, ...] = (), hidden: bool = False) -> Iterator[Parameter]:
-    """The parameters of a group of options, which may hold other groups.
+    """The parameters of a group of options.
 
     endings: those of the files that the command writes. hidden: help does not show them.
     """
-    for field in fields(group):
-        if not is_option(field, group):
-            continue
-        if is_dataclass(field.type):
-            yield from parameters_of(field.type, endings)
-            continue
-        metadata, annotation, default = field.metadata, field.type, field.default
+    for option in offered(group):
+        annotation, default = option.type, option.default
         settings = {
-            **metadata["settings"],
+            **option.settings,
+            "metavar": option.metavar,
+            "help": option.help,
+            "rich_help_panel": option.panel,
             "show_default": False,
-            "hidden": hidden or metadata["settings"].get("hidden"),
+            "hidden": hidden,
         }
-        if "{endings}" in settings["help"]:  # of the option -o
-            settings["help"] = settings["help"].replace("{endings}", ", ".join(endings or group.endings))
-        if "argument" in metadata:
+        if "{endings}" in option.help:  # of the option -o
+            settings["help"] = option.help.replace("{endings}", ", ".join(endings or group.endings))
+        if option.argument:
             info, default = typer.Argument(**settings), Parameter.empty if default is ... else default
         else:
-            settings["rich_help_panel"] = settings["rich_help_panel"] or getattr(group, "panel", None)
-            info = typer.Option(*(metadata["names"] or [name_of(field)]), min=metadata["least"], **settings)
-        if metadata["read"] or metadata["once"]:
+            settings["rich_help_panel"] = option.panel or getattr(group, "panel", None)
+            info = typer.Option(*(option.names or [option.shown_name]), min=option.least, **settings)
+        if option.read or option.once:
             annotation, default = list[str] | None, None
         elif int in types_of(annotation):  # a word that stands for a number is for Python alone
             annotation = int | None
-        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info])
-
-
-def is_option(field: Field[Any], group: Any) -> bool:
-    """True for a field of a group that is an option of the command, or holds some.
-
-    It is neither if the command has no use for it, or if it is for Python alone.
-    """
-    is_part = bool(field.metadata) or is_dataclass(field.type)
-    return is_part and field.init and field.name not in getattr(group, "not_offered", ()) and is_offered(field)
+        yield Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info])
 
 
 def gathered(group: Any, values: Mapping[str, Any]) -> Any:
     """Make a group of options from the values of its fields. Wrong usage is a typer.BadParameter."""
-    chosen: dict[str, Any] = {}
-    for field in fields(group):
-        if not is_option(field, group):
-            continue
-        if is_dataclass(field.type):
-            chosen[field.name] = gathered(field.type, values)
-        else:
-            chosen[field.name] = value_of(field, values[field.name])
+    chosen = {option.name: value_of(option, values[option.name]) for option in offered(group)}
     try:
         return group(**chosen)
-    except BertcliError as error:  # options that contradict each other
-        named = [name_of(field) for field in declared(group) if chosen.get(field.name) not in (None, field.default)]
-        hint = ", ".join(name for name in named if name in str(error))
-        raise typer.BadParameter(str(error), param_hint=hint or None) from None
+    except WrongOptions as error:
+        named = [option for option in offered(group) if option.name in error.about]
+        given = [option.shown_name for option in named if chosen[option.name] not in (None, option.default)]
+        raise typer.BadParameter(str(error), param_hint=", ".join(given) or None) from None
+    except BertcliError as error:  # an option's own type or bound
+        raise typer.BadParameter(str(error)) from None
 
 
-def value_of(field: Field[Any], value: Any) -> Any:
+def value_of(option: Option, value: Any) -> Any:
     """The value of an option; one that is read from text may be given several times, or once with commas."""
-    read, once = field.metadata["read"], field.metadata["once"]
-    if once:
+    if option.once:
         if value and len(value) > 1:
-            raise wrong("-o", once)
+            raise wrong("-o", option.once)
         return value[0] if value else None
-    if not read:
+    if not option.read:
         return value
     try:
-        return field.default if value is None else read(",".join(value))
+        return option.default if value is None else option.read(",".join(value))
     except ValueError as error:
-        raise wrong(name_of(field), str(error)) from None
+        raise wrong(option.shown_name, str(error)) from None
 
 
 # --------------------------------------------------------------------------------------------------- before a command
-
-
-def common_options(ctx: typer.Context, values: dict[str, Any]) -> CommonOptions:
-    """The options of every command, given before its name or after it; they are taken out of `values`."""
-    before = ctx.find_root().obj or {}
-    given: dict[str, Any] = {name: values.pop(name) or before.get(name) for name in COMMON_NAMES}
-    return CommonOptions(**given)
 
 
 def set_threads(count: int) -> None:

@@ -48,7 +48,7 @@ def usage_visible() -> Iterator[None]:
 def reported(debug: bool) -> Iterator[None]:
     """Send notes, warnings and one-line errors to standard error, and exit with the matching status."""
     try:
-        with notes_shown():
+        with notes_shown(), usage_visible():
             yield
     except (typer.Exit, typer.Abort, typer.TyperException):
         raise

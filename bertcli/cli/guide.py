@@ -6,10 +6,11 @@ from itertools import zip_longest
 from pathlib import Path
 
 from bertcli import extensions
-from bertcli.cli.options import argument, wrong
+from bertcli.cli.options import wrong
 from bertcli.extensions import Topic
 from bertcli.report.markdown import print_markdown
 from bertcli.report.terminal import folded, terminal_width
+from bertcli.tasks.options import argument
 
 BEGIN = 16  # where summaries of topics begin in the list
 FOLDER = Path(__file__).parents[1] / "guide"

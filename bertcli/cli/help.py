@@ -13,11 +13,9 @@ from typing import Any
 
 import typer
 
-from bertcli.extensions import Command, own_commands, plugin_engines
-from bertcli.extensions import command as command_brought
+from bertcli.extensions import engines, plugin_engines
 from bertcli.report.terminal import encodable, takes_escapes
 from bertcli.tasks.options import OWN
-from bertcli.tasks.registry import TaskSpec, own_spec, spec
 
 WIDEST = 100  # columns of prose on a wide terminal
 NARROWEST = 40
@@ -96,16 +94,6 @@ def usage(command: Any, ctx: typer.Context) -> str:
     return " ".join(["Usage:", ctx.command_path, "[OPTIONS]", *places])
 
 
-def declaration(name: str) -> Command | TaskSpec | None:
-    """The declaration of a command, or the spec of its task; None if there is none, as for the whole application."""
-    return own_declaration(name) or spec(name) or command_brought(name)
-
-
-def own_declaration(name: str) -> Command | TaskSpec | None:
-    """The declaration of a command of the core or of a wing, or the spec of its task; None if there is none."""
-    return own_spec(name) or own_commands().get(name)
-
-
 # -------------------------------------------------------------------------------------------------- parts of a page
 
 
@@ -175,7 +163,9 @@ def _row(parameter: Any) -> tuple[str, str]:
     """The names of an argument or an option, and its description."""
     text = " ".join((parameter.help or "").split())
     if "--engine" in parameter.opts:
-        text = " ".join([text, *(f"{other.name}: {other.summary}." for other in plugin_engines())])
+        # Not declared with the option, so that wings are looked for when help is asked for.
+        others = [other for other in (*engines(), *plugin_engines()) if other.name not in text]
+        text = " ".join([text, *(f"{other.name}: {other.summary}." for other in others)])
     if _is_argument(parameter):
         return str(parameter.metavar), text
     ordered = sorted(parameter.opts, key=len)

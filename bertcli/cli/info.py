@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bertcli.cli.installed import plugin_list
-from bertcli.cli.options import ModelOptions, argument, common_options, models_here, wrong
+from bertcli.cli.options import COMMON, ModelOptions, models_here, wrong
 from bertcli.cli.output import PrintOptions
 from bertcli.errors import BertcliError
 from bertcli.report.documents import Document, print_document
 from bertcli.report.terminal import Column, print_table, visible
+from bertcli.tasks.options import argument
 
 LISTED = (Column("Model"), Column("Where"), Column("Size", int), Column("What it is"))
 
@@ -19,7 +20,10 @@ class InfoOptions(PrintOptions):
     """Of which model, and how it is shown."""
 
     name: str | None = argument(
-        None, "[MODEL]", "A folder, or a name on the Hub, as with -m. (default: all that are here)", models_here
+        None,
+        "[MODEL]",
+        "A folder, or a name on the Hub, as with -m. (default: all that are here)",
+        autocompletion=models_here,
     )
 
 
@@ -45,7 +49,7 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
     if model.model is None:
         from bertcli.analysis.info import listed, listing
 
-        models = listed(common_options().cache_dir)
+        models = listed(COMMON.get().cache_dir)
         installed = plugin_list()
         record = {"models": models, "plugins": installed} if installed else {"models": models}
         if options.printed != "table":

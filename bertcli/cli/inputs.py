@@ -6,12 +6,12 @@ request.py has the ways in which the command of a task reads.
 import logging
 import os
 import sys
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from bertcli.cli.options import InputOptions, argument, name_of, refuse, wrong
-from bertcli.tasks.options import OWN, option
+from bertcli.cli.options import InputOptions, refuse, wrong
+from bertcli.tasks.options import OWN, argument, declared, option
 
 if TYPE_CHECKING:
     from bertcli.files.read.row_columns import Field, RowColumns
@@ -114,7 +114,9 @@ def read_texts(options: InputOptions, keep_going: bool = False, called: str = "t
     files = options.input or []
     if options.texts and files:
         raise wrong("--input", f"give {called}s or --input, not both.")
-    check_columns(options)
+    about_columns = names_columns(options)
+    if about_columns or options.text_pair is not None:
+        check_columns(options)
     if options.texts:
         return arguments_as_texts(options, called, way_on)
     if not files and (sys.stdin is None or sys.stdin.isatty()):
@@ -126,7 +128,7 @@ def read_texts(options: InputOptions, keep_going: bool = False, called: str = "t
     if columns.keep_all:
         columns = columns._replace(keep=all_other_fields(files, columns))
     named = files or [STANDARD_INPUT]
-    return rows_in(named, columns, keep_going, names_columns(options), way_on, options.limit)
+    return rows_in(named, columns, keep_going, about_columns, way_on, options.limit)
 
 
 def columns_of(options: InputOptions) -> "RowColumns":
@@ -174,14 +176,14 @@ def names_columns(options: InputOptions) -> bool:
 
 
 def takes_pairs(options: InputOptions) -> bool:
-    """True if the command offers second texts, and none are named."""
-    offered = any(field.name == "pair_column" and field.init for field in fields(options))
-    return offered and options.pair_column is None and options.text_pair is None
+    """True if the command reads second texts, and none are named."""
+    has_pairs = "pair_column" in option_names(options)
+    return has_pairs and options.pair_column is None and options.text_pair is None
 
 
 def option_names(options: InputOptions) -> dict[str, str]:
-    """The names on the command line of a group's fields; a command may call them otherwise."""
-    return {field.name: name_of(field) for field in fields(options)}
+    """The names on the command line of a group's options; a command may call them otherwise."""
+    return {option.name: option.shown_name for option in declared(type(options))}
 
 
 def check_columns(options: InputOptions) -> None:
@@ -189,19 +191,11 @@ def check_columns(options: InputOptions) -> None:
 
     Wrong usage is a typer.BadParameter.
     """
-    files = options.input or []
-    if not (names_columns(options) or options.text_pair is not None):
-        return
-    names = option_names(options)
+    files, names = options.input or [], option_names(options)
     if options.text_pair is not None and options.pair_column is not None:
         raise wrong(names["pair_column"], f"give {names['text_pair']} or {names['pair_column']}, not both.")
-    columns = {
-        names["column"]: options.column,
-        names["pair_column"]: options.pair_column,
-        "--id-column": options.id_column,
-        "--keep": options.keep,
-    }
-    given = [name for name, column in columns.items() if column is not None]
+    naming = ("column", "pair_column", "id_column", "keep")
+    given = [names[name] for name in naming if getattr(options, name) is not None]
     if given:
         from bertcli.files.read.inputs import takes_columns
 

@@ -5,7 +5,7 @@ or in its task's spec (`other_words`).
 """
 
 import os
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -39,39 +39,34 @@ def answered(error: typer.TyperException, command: Any) -> typer.TyperException:
     return wrong(word, f"{instead}.") if instead else error
 
 
+def refuse_model_as_text(ctx: typer.Context) -> None:
+    """Refuse a model given as an argument, with the right form. Wrong usage is a typer.BadParameter."""
+    if ctx.params.get("model") or "BERTCLI_MODEL" in os.environ or "--model" not in names_of(ctx.command):
+        return
+    words: list[str] = []
+    for parameter in ctx.command.params:
+        if parameter.param_type_name == "argument":
+            if "MODEL" in str(parameter.metavar):
+                return
+            value = ctx.params[str(parameter.name)]
+            words += [value] if isinstance(value, str) else value or []
+    first = next(iter([*words, *ctx.args]), None)
+    if first is not None and is_model(first):
+        aside = " To use it as a text, pipe it in." if words and not takes_file(ctx.command) else ""
+        why = f"{first!r} is a model; a model is given with -m: bertcli {ctx.command.name} -m {first}.{aside}"
+        raise typer.BadParameter(why, ctx=ctx)
+
+
 def refuse_surplus(ctx: typer.Context) -> None:
-    """Refuse a model given as an argument, and an argument too many, with the right form.
-
-    Wrong usage is a typer.BadParameter.
-    """
-    name, options, surplus = str(ctx.command.name), names_of(ctx.command), ctx.args
-    takes_model = "--model" in options and not takes_model_by_position(ctx.command)
-    if takes_model and not ctx.params.get("model") and "BERTCLI_MODEL" not in os.environ:
-        arguments: list[str] = []
-        for parameter in ctx.command.params:
-            value = ctx.params.get(str(parameter.name)) if parameter.param_type_name == "argument" else None
-            arguments += [value] if isinstance(value, str) else value or []
-        first = next(iter([*arguments, *surplus]), None)
-        if first is not None and is_model(first):
-            takes_texts = bool(arguments) and not takes_file(ctx.command)
-            aside = " To use it as a text, pipe it in." if takes_texts else ""
-            why = f"{first!r} is a model; a model is given with -m: bertcli {name} -m {first}.{aside}"
-            raise typer.BadParameter(why, ctx=ctx)
-    if surplus:
-        first = surplus[0]
-        if name == "trace":
-            why = f"one text is traced, and {first!r} is one more: quote a text, and pair two with --text-pair."
-            raise typer.BadParameter(why, ctx=ctx)
-        if option := option_for(first, ctx.command, options):
-            why = f"{first!r} needs an option before it. Did you mean bertcli {name} {option}?"
-            raise typer.BadParameter(why, ctx=ctx)
-        ctx.fail(f"Got unexpected extra argument(s) ({' '.join(surplus)})")
-
-
-def takes_model_by_position(command: Any) -> bool:
-    """True if an argument of the command is a model, as of `info MODEL`."""
-    metavars = [str(parameter.metavar) for parameter in command.params if parameter.param_type_name == "argument"]
-    return any("MODEL" in metavar for metavar in metavars)
+    """Refuse an argument too many, with the right form. Wrong usage is a typer.BadParameter."""
+    name, first = str(ctx.command.name), ctx.args[0]
+    if name == "trace":
+        why = f"one text is traced, and {first!r} is one more: quote a text, and pair two with --text-pair."
+        raise typer.BadParameter(why, ctx=ctx)
+    if option := option_for(first, ctx.command):
+        why = f"{first!r} needs an option before it. Did you mean bertcli {name} {option}?"
+        raise typer.BadParameter(why, ctx=ctx)
+    ctx.fail(f"Got unexpected extra argument(s) ({' '.join(ctx.args)})")
 
 
 def takes_file(command: Any) -> bool:
@@ -85,8 +80,9 @@ def names_of(command: Any) -> set[str]:
     return {name for parameter in command.params for name in parameter.opts}
 
 
-def option_for(word: str, command: Any, options: Container[str]) -> str | None:
+def option_for(word: str, command: Any) -> str | None:
     """The option before a word, and the word, for an argument too many; None if there is none that fits."""
+    options = names_of(command)
     has_arguments = any(parameter.param_type_name == "argument" for parameter in command.params)
     if "--input" in options and not has_arguments:
         return f"-i {word}"

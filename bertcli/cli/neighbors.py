@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bertcli.cli.inputs import read_texts
-from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions, argument
+from bertcli.cli.options import MASKED_SAMPLE, InputOptions, ModelOptions
 from bertcli.cli.output import OutputOptions, write_results
 from bertcli.cli.request import open_model
 from bertcli.report.tables import Cell, Record, Table
 from bertcli.report.terminal import Column
-from bertcli.tasks.options import option
+from bertcli.tasks.options import argument, option
 
 COLUMNS = (
     Column("word", varying=True),

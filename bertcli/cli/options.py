@@ -2,32 +2,21 @@
 
 import logging
 import os
-from collections.abc import Callable, Container
+from collections.abc import Container
 from contextvars import ContextVar
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import typer
 
 from bertcli import extensions
-from bertcli.tasks.options import declared, delimiter_option, is_offered, no_header_option, option, separated
+from bertcli.tasks.options import DELIMITER, NO_HEADER, argument, delimiter_named, offered, option, separated
 from bertcli.tasks.registry import MASKED_SAMPLE as MASKED_SAMPLE
 from bertcli.tasks.registry import SENTENCE_SAMPLE as SENTENCE_SAMPLE
 from bertcli.tasks.registry import SENTIMENT_SAMPLE as SENTIMENT_SAMPLE
 
 logger = logging.getLogger("bertcli")
 ONE_FILE = "a run writes one file: give -o once, and run it again for another form."
-
-
-def argument(
-    default: Any, metavar: str, help: str, complete: Callable[[str], list[str]] | None = None, hidden: bool = False
-) -> Any:
-    """Declare a field of a group as an argument; a default of ... means that it is required."""
-    settings = {"metavar": metavar, "help": help, "autocompletion": complete, "hidden": hidden}
-    return field(
-        default=default,
-        metadata={"names": [metavar], "read": None, "once": None, "argument": True, "settings": settings},
-    )
 
 
 def models_here(begun: str) -> list[str]:
@@ -39,25 +28,18 @@ def models_here(begun: str) -> list[str]:
     return [name for name in names if name.startswith(begun)]
 
 
-def name_of(member: Field[Any]) -> str:
-    """The name on the command line of a group's field."""
-    names = member.metadata.get("names") or [f"--{member.name.replace('_', '-')}"]
-    return str(names[-1]).partition("/")[0]
-
-
 def by_name(group: Any) -> dict[str, Any]:
     """The values of a group's options by their names on the command line, lists as they are written there."""
     values = {}
-    for member in filter(is_offered, declared(group)):
+    for member in offered(type(group)):
         value = getattr(group, member.name)
-        values[name_of(member)] = ",".join(map(str, value)) if isinstance(value, list) else value
+        values[member.shown_name] = ",".join(map(str, value)) if isinstance(value, list) else value
     return values
 
 
 def given_options(group: Any) -> list[str]:
     """The names of a group's options that do not have their defaults."""
-    offered = filter(is_offered, declared(group))
-    return [name_of(member) for member in offered if getattr(group, member.name) != member.default]
+    return [member.shown_name for member in offered(type(group)) if getattr(group, member.name) != member.default]
 
 
 def wrong(names: str, why: str) -> typer.BadParameter:
@@ -72,18 +54,18 @@ def refuse(group: Any, names: Container[str], why: str) -> None:
             raise typer.BadParameter(why, param_hint=name)
 
 
-def engine_option(default: str | None, help: str) -> Any:
-    """The option that names an engine. Plugins are asked only for a name that neither the core nor a wing has."""
-    return option(default, "NAME", help, callback=_known_engine, autocompletion=_engines_begun)
+def known_engine(name: str | None) -> str | None:
+    """Check the name of an engine. Plugins are asked only for one that neither the core nor a wing has.
 
-
-def _known_engine(name: str | None) -> str | None:
+    Wrong usage is a typer.BadParameter.
+    """
     if name not in (None, "numpy") and extensions.engine(name) is None:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, extensions.engine_names()))}.")
     return name
 
 
-def _engines_begun(begun: str) -> list[str]:
+def engines_begun(begun: str) -> list[str]:
+    """Shell completion: the engines whose names begin with `begun`."""
     return [name for name in extensions.engine_names() if name.startswith(begun)]
 
 
@@ -101,16 +83,9 @@ class CommonOptions:
     debug: bool = option(False, "", "Show a traceback when something goes wrong.")
 
 
-COMMON_NAMES = [field.name for field in fields(CommonOptions)]
-
-
+NONE_GIVEN = CommonOptions()
 # Those of the command that runs.
-COMMON: ContextVar[CommonOptions] = ContextVar("common")
-
-
-def common_options() -> CommonOptions:
-    """The values of the options that every command has, in the command that runs."""
-    return COMMON.get(CommonOptions())
+COMMON: ContextVar[CommonOptions] = ContextVar("common", default=NONE_GIVEN)
 
 
 def models_given(models: list[str] | None) -> list[str]:
@@ -145,7 +120,7 @@ class ModelOptions:
     @property
     def fetching(self) -> dict[str, Any]:
         """The arguments that say how any model is fetched."""
-        common = common_options()
+        common = COMMON.get()
         return {"cache_dir": common.cache_dir, "offline": common.offline, "progress": True}
 
 
@@ -168,8 +143,8 @@ class InputOptions:
     )
     text_pair: str | None = option(None, "TEXT", "A second text to pair with every text.")
     pair_column: str | None = option(None, "NAME", "The field that holds the second text.")
-    no_header: bool = no_header_option()
-    delimiter: str | None = delimiter_option()
+    no_header: bool = option(False, "", NO_HEADER)
+    delimiter: str | None = option(None, "CHAR", DELIMITER, read=delimiter_named)
     limit: int | None = option(None, "N", "Read the first N texts alone.", least=1)
     id_column: str | None = option(None, "NAME", "The field that identifies a text; it is copied to the output.")
     keep: list[str] | None = option(
@@ -194,7 +169,4 @@ class EngineOptions:
     """The engine that computes the hidden states."""
 
     panel: ClassVar = "Work"
-    engine: str = engine_option(
-        "numpy",
-        "; ".join(["numpy (default)", *(f"{other.name}: {other.summary}" for other in extensions.engines())]) + ".",
-    )
+    engine: str = option("numpy", "NAME", "numpy (default).", callback=known_engine, autocompletion=engines_begun)

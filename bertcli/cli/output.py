@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from bertcli.cli.options import ONE_FILE
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, WrongOptions
 from bertcli.files.files_beside import check_not_read
 from bertcli.files.formats import FIGURES, PAGE, TABLES, check_output, ending_of
 from bertcli.report.terminal import PrintFormat
@@ -57,8 +57,9 @@ class OutputOptions(PrintOptions):
 
     def __post_init__(self) -> None:
         if self.output is not None and self.format is not None:
-            raise BertcliError(
-                f"the ending of {self.output} decides what is written: leave out --format, or -o to print the result."
+            raise WrongOptions(
+                f"the ending of {self.output} decides what is written: leave out --format, or -o to print the result.",
+                "format",
             )
 
     @property

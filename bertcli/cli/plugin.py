@@ -10,12 +10,13 @@ from keyword import iskeyword
 from pathlib import Path
 
 from bertcli.cli.guide import FOLDER
-from bertcli.cli.options import argument, wrong
+from bertcli.cli.options import wrong
 from bertcli.errors import BertcliError
 from bertcli.extensions import plugin_commands
 from bertcli.extensions.plugin import own_names
 from bertcli.files.write.draft_folder import draft_folder
 from bertcli.report.written import say_written
+from bertcli.tasks.options import argument
 
 PAGE = FOLDER / "plugins.md"
 FILE = re.compile(r"^```\w+ (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

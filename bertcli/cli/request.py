@@ -27,7 +27,7 @@ from bertcli.cli.output import OutputOptions, check_folder, is_folder
 from bertcli.cli.vectors import VectorOutput
 from bertcli.errors import BertcliError
 from bertcli.extensions.of_kinds import fitting
-from bertcli.files.formats import PAGE, check_output
+from bertcli.files.formats import LINES, PAGE, TABLES, check_output
 from bertcli.tasks.registry import (
     DOCUMENTS,
     QUESTIONS,
@@ -61,27 +61,28 @@ class Given(NamedTuple):
     options: Any
 
 
-def complete(spec: TaskSpec, given: Given, endings: tuple[str, ...]) -> Request:
+def complete(spec: TaskSpec, reading: "Reading", given: Given) -> Request:
     """Make the request of a task's command, and refuse what cannot be read or written.
 
-    endings: of the files that can hold the results. Wrong usage is a typer.BadParameter.
+    Wrong usage is a typer.BadParameter.
     """
-    reading = reading_of(spec)
     options, output = reading.options(given), given.output.output
-    needs = spec.needs(options)
+    allowed, needs = endings(spec, options), spec.needs(options)
     if needs.sample is None and given.model.model is None:
         such = needs.fitting or fitting(needs.task)
         raise wrong(
             "--model",
             f"there is no bundled model for {needs.task}; give one that fits{f', such as {such}' if such else ''}.",
         )
-    texts = without_clashes(reading.open(given), given, spec, options)
+    texts = reading.open(given)
+    if texts.kept:
+        texts = without_clashes(texts, given, spec, options)
     if spec.table(options).rewritten is not None and is_folder(output):
         check_folder(output, given.texts.input or [])
     elif output is not None:
-        check_output(output, endings)
+        check_output(output, allowed)
     if given.long.resume:
-        check_resumable(given, texts, endings)
+        check_resumable(given, texts, allowed)
     if texts.files and not options.keep_going:
         check_rows(texts)
     prompt_name = getattr(options, "prompt_name", None)
@@ -89,12 +90,19 @@ def complete(spec: TaskSpec, given: Given, endings: tuple[str, ...]) -> Request:
     return Request(spec, replace(options, workers=options.workers or "auto"), texts, open_named, output)
 
 
+def endings(spec: TaskSpec, options: Any) -> tuple[str, ...]:
+    """The endings of files that can hold a task's results."""
+    table = spec.table(options)
+    page = (PAGE,) if table.on_page else ()
+    lines = (LINES,) if table.line_of is not None else ()
+    arrays = spec.arrays(options) if spec.arrays is not None else ()
+    return tuple(dict.fromkeys((*lines, *TABLES, *page, *arrays)))
+
+
 def without_clashes(texts: "Texts", given: Given, spec: TaskSpec, options: Any) -> "Texts":
     """Keep no field of the input whose name results have for another. Wrong usage is a typer.BadParameter."""
-    if not texts.kept:
-        return texts
     own = {name for name in spec.record(options) if not name.endswith("?")}
-    if given.texts.id_column is not None or spec.gives_vectors:
+    if given.texts.id_column is not None or spec.arrays is not None:
         own.add("id")
     own |= {"error", *spec.table(options).in_files.file_columns(own_ids="id" in own)}
     clashing = [name for name in texts.kept if name in own]
@@ -105,14 +113,14 @@ def without_clashes(texts: "Texts", given: Given, spec: TaskSpec, options: Any) 
     return replace(texts, kept=tuple(name for name in texts.kept if name not in own))
 
 
-def check_resumable(given: Given, texts: "Texts", endings: tuple[str, ...]) -> None:
+def check_resumable(given: Given, texts: "Texts", allowed: tuple[str, ...]) -> None:
     """Refuse --resume where it cannot work. Wrong usage is a typer.BadParameter."""
     if given.output.output is None:
         raise wrong("--resume", "--resume needs --output: only a result in a file can be continued.")
     if files_of(texts) is None:
         raise BertcliError("A pipe cannot be read a second time, so --resume needs the texts in a file (--input).")
     if given.output.is_page:
-        works = ", ".join(endings[:-1])
+        works = ", ".join(allowed[:-1])
         why = f"a {PAGE} page is written at the end, so --resume does not go with it; it works with {works}."
         raise wrong("--resume", why)
 
@@ -240,11 +248,6 @@ READINGS: dict[InputKind, Reading] = {
     QUESTIONS: Reading(Questions, as_questions),
     DOCUMENTS: Reading(Documents, as_documents),
 }
-
-
-def reading_of(spec: TaskSpec) -> Reading:
-    """How the command of a task reads."""
-    return OF_VECTORS if spec.gives_vectors else READINGS[spec.reads]
 
 
 # ------------------------------------------------------------------------------------------------------------- model

@@ -9,10 +9,9 @@ from functools import partial
 from typing import Any
 
 from bertcli.cli.options import EngineOptions, LongOptions
-from bertcli.cli.request import Given, complete, note_untrained, reading_of
+from bertcli.cli.request import OF_VECTORS, READINGS, Given, Reading, complete, endings, note_untrained
 from bertcli.cli.results import TaskResults
 from bertcli.extensions.declared import CommandParts
-from bertcli.files.formats import LINES, PAGE, TABLES
 from bertcli.tasks.registry import TaskSpec
 from bertcli.tasks.request import begin
 
@@ -21,7 +20,7 @@ logger = logging.getLogger("bertcli")
 
 def command_parts(spec: TaskSpec) -> CommandParts:
     """The parts of a task's command; the docstring of its options is the help."""
-    reading = reading_of(spec)
+    reading = READINGS[spec.reads] if spec.arrays is None else OF_VECTORS
     groups = {
         "texts": reading.texts,
         "model": reading.model,
@@ -30,27 +29,19 @@ def command_parts(spec: TaskSpec) -> CommandParts:
         "engine": EngineOptions,
         "options": spec.options,
     }
-    return CommandParts(spec.options.__doc__, groups, partial(run, spec), endings(spec, spec.options()))
+    return CommandParts(spec.options.__doc__, groups, partial(run, spec, reading), endings(spec, spec.options()))
 
 
-def endings(spec: TaskSpec, options: Any) -> tuple[str, ...]:
-    """The endings of files that can hold a task's results."""
-    table = spec.table(options)
-    page = (PAGE,) if table.on_page else ()
-    lines = (LINES,) if table.line_of is not None else ()
-    return tuple(dict.fromkeys((*lines, *TABLES, *page, *spec.arrays(options))))
-
-
-def run(spec: TaskSpec, **groups: Any) -> None:
+def run(spec: TaskSpec, reading: Reading, **groups: Any) -> None:
     """Run a task on the texts of the options, and write its results."""
     given = Given(**groups)
-    request = complete(spec, given, endings(spec, reading_of(spec).options(given)))
+    request = complete(spec, reading, given)
     task: Any = begin(request)
     note_untrained(given.model, task.model, spec.needs(request.options).trained)
-    if spec.gives_vectors:
+    if spec.arrays is not None:
         logger.info("%s.", task.summary)
     results = TaskResults(request, task, given)
-    if given.output.ending in spec.arrays(request.options):
+    if spec.arrays is not None and given.output.ending in spec.arrays(request.options):
         from bertcli.cli.vectors import vector_form
 
         results.write_vectors(vector_form(request, task, given.output))

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from bertcli.cli.options import ModelOptions, argument, refuse, wrong
+from bertcli.cli.options import ModelOptions, refuse, wrong
 from bertcli.cli.output import PageOutput, show
 from bertcli.cli.params import AnalyzedOptions, analyzed_model
 from bertcli.files.formats import SEVERAL
 from bertcli.report.written import say_written
-from bertcli.tasks.options import option
+from bertcli.tasks.options import argument, option
 
 if TYPE_CHECKING:
     from bertcli.analysis.trace import Trace

@@ -6,6 +6,7 @@ late, because `--help` only needs the endings.
 
 import os
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
@@ -44,49 +45,57 @@ class Format(NamedTuple):
     needs: Callable[[str], object] | None = None
 
 
-def late(module: str, name: str, *last: Any) -> Callable[..., Any]:
-    """A function of a module in this folder, imported when it is called; `last` are its last arguments."""
-
-    def call(*arguments: Any) -> Any:
-        return getattr(import_module(f"{__package__}.{module}"), name)(*arguments, *last)
-
-    return call
+def call(module: str, name: str, *arguments: Any, **named: Any) -> Any:
+    """Call a function of a module in this folder, which is imported now."""
+    return getattr(import_module(f"{__package__}.{module}"), name)(*arguments, **named)
 
 
-def texts_by(reader: str) -> Callable[..., Any]:
-    """Read lines by a function of read/rows.py."""
-    return late("read.rows", "open_lines", reader)
-
-
-def rows_by(delimiter: str) -> Callable[..., Any]:
-    """Write separated values."""
-    return late("write.json_and_csv", "write_separated", delimiter)
-
-
-def stored_by(opener: str) -> Callable[..., Any]:
-    """Open vectors in the arrays that a function of arrays.py gives."""
-    return lambda path: late("read.vector_reader", "in_arrays")(path, late("arrays", opener))
-
-
+open_lines = partial(call, "read.rows", "open_lines")
+write_separated = partial(call, "write.json_and_csv", "write_separated")
+in_arrays = partial(call, "read.vector_reader", "in_arrays")
 FORMATS = (
-    Format((".txt",), texts=texts_by("text_lines"), named=False),
-    Format((".json",), records=late("write.json_and_csv", "write_array")),
-    Format((".jsonl",), texts=texts_by("json_lines"), records=late("write.json_and_csv", "write_lines")),
-    Format((".csv",), texts=texts_by("comma_separated"), rows=rows_by(",")),
-    Format((".tsv",), texts=texts_by("tab_separated"), rows=rows_by("\t")),
-    Format((".md",), rows=late("write.json_and_csv", "write_markdown")),
-    Format((".fasta", ".fa"), texts=texts_by("sequences"), named=False, gives_ids=True),
-    Format((".npy",), array=late("arrays", "write_npy"), stored=stored_by("open_npy")),
-    Format((".npz",), arrays=late("arrays", "write_npz"), stored=stored_by("open_npz")),
-    Format((".safetensors",), arrays=late("arrays", "write_safetensors"), stored=stored_by("open_safetensors")),
+    Format((".txt",), texts=partial(open_lines, reader="text_lines"), named=False),
+    Format((".json",), records=partial(call, "write.json_and_csv", "write_array")),
+    Format(
+        (".jsonl",),
+        texts=partial(open_lines, reader="json_lines"),
+        records=partial(call, "write.json_and_csv", "write_lines"),
+    ),
+    Format(
+        (".csv",),
+        texts=partial(open_lines, reader="comma_separated"),
+        rows=partial(write_separated, delimiter=","),
+    ),
+    Format(
+        (".tsv",),
+        texts=partial(open_lines, reader="tab_separated"),
+        rows=partial(write_separated, delimiter="\t"),
+    ),
+    Format((".md",), rows=partial(call, "write.json_and_csv", "write_markdown")),
+    Format((".fasta", ".fa"), texts=partial(open_lines, reader="sequences"), named=False, gives_ids=True),
+    Format(
+        (".npy",),
+        array=partial(call, "arrays", "write_npy"),
+        stored=partial(in_arrays, open_arrays=partial(call, "arrays", "open_npy")),
+    ),
+    Format(
+        (".npz",),
+        arrays=partial(call, "arrays", "write_npz"),
+        stored=partial(in_arrays, open_arrays=partial(call, "arrays", "open_npz")),
+    ),
+    Format(
+        (".safetensors",),
+        arrays=partial(call, "arrays", "write_safetensors"),
+        stored=partial(in_arrays, open_arrays=partial(call, "arrays", "open_safetensors")),
+    ),
     Format(
         (".parquet",),
-        texts=late("parquet", "open_rows"),
-        rows=late("parquet", "write_rows"),
-        vectors=late("parquet", "write_vectors"),
-        stored=late("parquet", "open_vectors"),
+        texts=partial(call, "parquet", "open_rows"),
+        rows=partial(call, "parquet", "write_rows"),
+        vectors=partial(call, "parquet", "write_vectors"),
+        stored=partial(call, "parquet", "open_vectors"),
         streams=False,
-        needs=late("parquet", "pyarrow"),
+        needs=partial(call, "parquet", "pyarrow"),
     ),
 )
 BY_ENDING = {ending: format for format in FORMATS for ending in format.endings}

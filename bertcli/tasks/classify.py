@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bertcli.errors import BertcliError, quoted
+from bertcli.errors import BertcliError, WrongOptions, quoted
 from bertcli.files.texts import Pairs
 from bertcli.report.tables import OWN_ID, Record, Table
 from bertcli.report.terminal import Column
@@ -64,16 +64,20 @@ class ClassifyOptions(ReadOptions):
         if sum(value is not None for value in (self.head or self.activation, self.candidates, self.choices)) > 1:
             raise BertcliError("candidates, choices, and head or activation exclude each other: give only one.")
         if self.candidates is None and (self.template is not None or self.multi_label):
-            raise BertcliError("template and multi_label are for candidates (--candidates), and there are none.")
+            raise WrongOptions(
+                "template and multi_label are for candidates (--candidates), and there are none.", "candidates"
+            )
         if self.template is not None and len(self.template) > LONGEST_TEMPLATE:
-            raise BertcliError(
+            raise WrongOptions(
                 f"The template has {len(self.template):,} characters, which each candidate of each text would get: "
-                f"give at most {LONGEST_TEMPLATE:,} (--template)."
+                f"give at most {LONGEST_TEMPLATE:,} (--template).",
+                "template",
             )
         if self.template is not None and "{}" not in self.template:
-            raise BertcliError(
+            raise WrongOptions(
                 f"The template {quoted(self.template)} has no {{}}, where the candidate belongs: "
-                "write one (--template)."
+                "write one (--template).",
+                "template",
             )
 
 

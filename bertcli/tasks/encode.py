@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
-from bertcli.errors import BertcliError
+from bertcli.errors import WrongOptions
 from bertcli.files.texts import Pairs
 from bertcli.tasks.encode_output import EVERY_OUTPUT, PER_TEXT, PER_TOKEN, SPARSE, EncodeOutput
 from bertcli.tasks.examples import Example, Subject
@@ -88,12 +88,16 @@ class EncodeOptions(PromptedOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.words and not self.sparse:
-            raise BertcliError("words (--tokens) is for sparse vectors: give sparse (--sparse), too.")
+            raise WrongOptions(
+                "words (--tokens) is for sparse vectors: give sparse (--sparse), too.", "sparse", "words"
+            )
         of_dense = [name for name in OF_DENSE if getattr(self, name) != getattr(EncodeOptions, name)]
         if self.sparse and of_dense:
             names = ", ".join(f"{name} (--{name.replace('_', '-')})" for name in of_dense)
-            raise BertcliError(
-                f"Sparse vectors (--sparse) are made as the model specifies: leave out {names}, or --sparse."
+            raise WrongOptions(
+                f"Sparse vectors (--sparse) are made as the model specifies: leave out {names}, or --sparse.",
+                "sparse",
+                *of_dense,
             )
 
     @property

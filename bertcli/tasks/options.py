@@ -5,13 +5,13 @@ names, types, bounds and help. A field that is no `option`, such as `pairs`, exi
 second texts from its input. Nothing here imports NumPy, since `--help` needs this module.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, Field, dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import wraps
 from inspect import signature
 from numbers import Real
 from types import UnionType
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from bertcli.errors import check_choice, check_count, check_names, check_type
 from bertcli.files.texts import is_one
@@ -26,6 +26,42 @@ W = TypeVar("W")
 R = TypeVar("R")
 
 
+class Option(NamedTuple):
+    """An option: the name, type and default of its field, and what is declared of it.
+
+    help       what it does, in a sentence
+    metavar    stands for the value in the help; "" for a switch
+    names      on the command line, the last one for messages; --like-the-field if there are none
+    panel      the heading in the help under which the option stands; None: that of its group, or OWN
+    least      the smallest number allowed
+    read       makes the value from the text on the command line, if it is not a word or a number. It raises ValueError
+               for wrong usage
+    once       why it may not be given twice; of any other option the last one counts
+    argument   it is known by its place on the command line; a default of ... means that it is required
+    offered    a command has it, not Python alone
+    settings   further settings of Typer
+    """
+
+    name: str
+    type: Any
+    default: Any
+    help: str
+    metavar: str = ""
+    names: tuple[str, ...] = ()
+    panel: str | None = None
+    least: float | None = None
+    read: Callable[[str], Any] | None = None
+    once: str | None = None
+    argument: bool = False
+    offered: bool = True
+    settings: Mapping[str, Any] = {}
+
+    @property
+    def shown_name(self) -> str:
+        """The name in messages: --like-the-field, unless it has names of its own."""
+        return self.names[-1].partition("/")[0] if self.names else f"--{self.name.replace('_', '-')}"
+
+
 def option(
     default: Any,
     metavar: str,
@@ -37,19 +73,24 @@ def option(
     once: str | None = None,
     **settings: Any,
 ) -> Any:
-    """Declare a field as an option, --like-the-field on the command line unless `names` are given.
+    """Declare a field as an option; the parameters are those of `Option`, and further settings of Typer."""
+    declaration = {
+        "help": help,
+        "metavar": metavar,
+        "names": names,
+        "panel": panel,
+        "least": least,
+        "read": read,
+        "once": once,
+        "settings": settings,
+    }
+    return field(default=default, metadata=declaration)
 
-    metavar    stands for the value in the help; "" for a switch
-    panel      the heading in the help under which the option stands; None: that of its group, or OWN
-    least      the smallest number allowed
-    read       makes the value from the text on the command line, if it is not a word or a number. It raises ValueError
-               for wrong usage
-    once       why it may not be given twice; of any other option the last one counts
-    settings   further settings of Typer
-    """
-    settings |= {"metavar": metavar, "help": help, "rich_help_panel": panel}
-    metadata = {"names": names, "least": least, "read": read, "once": once, "settings": settings}
-    return field(default=default, metadata=metadata)
+
+def argument(default: Any, metavar: str, help: str, **settings: Any) -> Any:
+    """Declare a field as an argument of a command; a default of ... means that it is required."""
+    declaration = {"help": help, "metavar": metavar, "names": (metavar,), "argument": True, "settings": settings}
+    return field(default=default, metadata=declaration)
 
 
 def for_python(default: Any, help: str, least: float | None = None) -> Any:
@@ -57,19 +98,22 @@ def for_python(default: Any, help: str, least: float | None = None) -> Any:
     return field(default=default, metadata={"help": help, "least": least, "offered": False})
 
 
-def declared(options: Any) -> list[Field[Any]]:
-    """List the fields that are options, in a dataclass or an instance of one."""
-    return [item for item in fields(options) if item.metadata]
+# Those of a dataclass are put together once: options are checked whenever some are made.
+_DECLARED: dict[type, tuple[Option, ...]] = {}
 
 
-def is_offered(item: Field[Any]) -> bool:
-    """True for an option that a command has, not Python alone."""
-    return bool(item.metadata.get("offered", True))
+def declared(group: type) -> tuple[Option, ...]:
+    """The fields of a dataclass that are options."""
+    if group not in _DECLARED:
+        options = [item for item in fields(group) if item.metadata]
+        _DECLARED[group] = tuple(Option(item.name, item.type, item.default, **item.metadata) for item in options)
+    return _DECLARED[group]
 
 
-def help_of(item: Field[Any]) -> str:
-    """What an option does, in a sentence."""
-    return str(item.metadata.get("help") or item.metadata["settings"]["help"])
+def offered(group: type) -> list[Option]:
+    """The options of a group that a command has: not those for Python alone, nor those that it does without."""
+    without = getattr(group, "not_offered", ())
+    return [option for option in declared(group) if option.offered and option.name not in without]
 
 
 def numbers(example: str) -> Callable[[str], list[int]]:
@@ -89,22 +133,9 @@ def separated(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def no_header_option(panel: str | None = None) -> Any:
-    """The option of a command that reads tables: the first row is data."""
-    return option(
-        False, "", "The .csv or .tsv file has no header; columns are numbered, as in --column 2.", panel=panel
-    )
-
-
-def delimiter_option(panel: str | None = None) -> Any:
-    """The option that names the character between columns."""
-    return option(
-        None,
-        "CHAR",
-        "What separates the columns of a .csv or .tsv file, such as ';' or tab.",
-        panel=panel,
-        read=delimiter_named,
-    )
+# What is said of two options of every command that reads tables.
+NO_HEADER = "The .csv or .tsv file has no header; columns are numbered, as in --column 2."
+DELIMITER = "What separates the columns of a .csv or .tsv file, such as ';' or tab."
 
 
 def delimiter_named(text: str) -> str:
@@ -120,7 +151,7 @@ def types_of(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
-def _check(name: str, value: object, hints: Sequence[Any], least: int | None) -> None:
+def _check(name: str, value: object, hints: Sequence[Any], least: float | None) -> None:
     """Check an option's type and bound; None passes, as "the model's default". Errors: BertcliError."""
     words = next((hint for hint in hints if get_origin(hint) is Literal), None)
     if isinstance(value, str) and value in get_args(words):
@@ -183,11 +214,11 @@ class Checked:
     """
 
     def __post_init__(self) -> None:
-        for item in declared(self):
-            value = getattr(self, item.name)
+        for option in declared(type(self)):
+            value = getattr(self, option.name)
             # Most options have their defaults: to check these again takes 50 µs a call.
-            if value is not item.default:
-                _check(item.name, value, types_of(item.type), item.metadata["least"])
+            if value is not option.default:
+                _check(option.name, value, types_of(option.type), option.least)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -204,13 +235,8 @@ class ReadOptions(Checked):
     keep_going: bool = option(
         False, "", 'Go on after a text that fails; its record has a field "error".', panel="Input"
     )
-    batch_tokens: int | None = None  # tokens computed together, 1,536 if None; for Python alone
+    batch_tokens: int | None = for_python(None, "Tokens that are computed together. (default: 1,536)", least=1)
     workers: Workers = for_python(None, "Processes. (default: this one alone)", least=1)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.batch_tokens is not None:
-            check_count("batch_tokens", self.batch_tokens, 1)
 
     @property
     def read_options(self) -> "ReadOptions":

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from bertcli.errors import BertcliError, check_whole
+from bertcli.errors import WrongOptions, check_whole
 from bertcli.tasks.options import ReadOptions, numbers, option
 
 
@@ -27,22 +27,27 @@ class PromptedOptions(ReadOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.prompt is not None and self.prompt_name is not None:
-            raise BertcliError(
-                "Give a prompt or the name of one, not both (prompt, prompt_name; --prompt, --prompt-name)."
+            raise WrongOptions(
+                "Give a prompt or the name of one, not both (prompt, prompt_name; --prompt, --prompt-name).",
+                "prompt_name",
+                "prompt",
             )
         if self.chunk is None:
             return
         if self.max_length is not None:
-            raise BertcliError(
-                "Chunks have a length of their own: leave out max_length (--max-length), or chunk (--chunk)."
+            raise WrongOptions(
+                "Chunks have a length of their own: leave out max_length (--max-length), or chunk (--chunk).",
+                "max_length",
+                "chunk",
             )
         for number in self.chunk_sizes:
             check_whole("chunk (--chunk)", number)
         size, *overlap = self.chunk_sizes or [0]
         if len(overlap) > 1 or not 0 <= sum(overlap) < size:
             sizes = ",".join(map(str, self.chunk_sizes))
-            raise BertcliError(
-                f"chunk (--chunk) is {sizes}: give a size of 1 or more tokens, or a size and an overlap below it."
+            raise WrongOptions(
+                f"chunk (--chunk) is {sizes}: give a size of 1 or more tokens, or a size and an overlap below it.",
+                "chunk",
             )
 
     @property

@@ -7,6 +7,7 @@ both. No list names them. Commands, `Model`'s methods and a server's routes are 
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -86,11 +87,6 @@ def _whole(record: Any, options: Any) -> Any:
     return record
 
 
-def _none(options: Any) -> tuple[str, ...]:
-    """The endings of files of arrays that hold records."""
-    return ()
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class TaskSpec:
     """The specification of a task.
@@ -103,7 +99,8 @@ class TaskSpec:
     other_words   what other tools call its command
     shape      a function of a record, or of its types, and the options: the answer of a server's pipeline route
     uses       the uses of a model that the task computes; without any, one of the task's name, if its head is there
-    arrays     a function of the options: the endings of the files that hold results as arrays, if results are vectors
+    arrays     a function of the options: the endings of the files that hold results as arrays; None: results are no
+               vectors, but records alone
 
     Types of fields are str, int, float, bool, None for null; [type] for a list, {name: type} for a nested record,
     (type, type) for alternatives. A field whose name ends in ? may be absent.
@@ -120,7 +117,7 @@ class TaskSpec:
     other_words: tuple[str, ...] = ()
     shape: Callable[[Any, Any], Any] = _whole
     uses: tuple[Use, ...] = ()
-    arrays: Callable[[Any], tuple[str, ...]] = _none
+    arrays: Callable[[Any], tuple[str, ...]] | None = None
 
     @property
     def module(self) -> str:
@@ -133,11 +130,6 @@ class TaskSpec:
         return self.uses or (Use(self.name, self.needs(self.options()).head or ""),)
 
     @property
-    def gives_vectors(self) -> bool:
-        """True if the results are vectors, not records alone."""
-        return self.arrays is not _none
-
-    @property
     def name(self) -> str:
         """The name of the task's command."""
         return self.module.replace("_", "-")
@@ -145,7 +137,7 @@ class TaskSpec:
 
 def own_specs() -> list[TaskSpec]:
     """List the specs of the tasks here and of wings, in the order of --help."""
-    own = map(_spec_in, _modules().values())
+    own = map(own_spec, [*_modules_here(), *_modules_of_wings()])
     return sorted(filter(None, own), key=lambda spec: spec.position)
 
 
@@ -162,8 +154,10 @@ def spec(name: str) -> TaskSpec | None:
 
 def own_spec(name: str) -> TaskSpec | None:
     """Find the spec of a task here or of a wing by its name; None if there is no such task."""
-    module = _modules().get(name.replace("-", "_"))
-    return None if module is None else _spec_in(module)
+    file = name.replace("-", "_")
+    # Wings are asked only for what is not here.
+    module = _modules_here().get(file) or _modules_of_wings().get(file)
+    return None if module is None else getattr(import_module(module), "SPEC", None)
 
 
 def find_use(name: str) -> tuple[TaskSpec, Use]:
@@ -185,14 +179,15 @@ def spec_of(options: Checked) -> TaskSpec:
     return spec
 
 
-def _modules() -> dict[str, str]:
-    """The modules that may have a spec, by the names of their files: those here, and those that wings declare."""
-    here = {module.name: f"{__package__}.{module.name}" for module in iter_modules([str(Path(__file__).parent)])}
-    return here | {module.rpartition(".")[2]: module for wing in extensions.wings() for module in wing.tasks}
+@cache
+def _modules_here() -> dict[str, str]:
+    """The modules in this folder that may have a spec, by the names of their files."""
+    return {module.name: f"{__package__}.{module.name}" for module in iter_modules([str(Path(__file__).parent)])}
 
 
-def _spec_in(module: str) -> TaskSpec | None:
-    return getattr(import_module(module), "SPEC", None)
+def _modules_of_wings() -> dict[str, str]:
+    """The modules with a spec that wings declare, by the names of their files."""
+    return {module.rpartition(".")[2]: module for wing in extensions.wings() for module in wing.tasks}
 
 
 class Work(Protocol):

@@ -44,7 +44,8 @@ def begin(request: Request) -> "Task[Any]":
     Errors: TooMuch; BertcliError for an output that is read, a missing head, options that do not fit the model, and
     texts that cannot be used.
     """
-    check_not_read(request.output, request.texts.files or ())
+    if request.output is not None:
+        check_not_read(request.output, request.texts.files or ())
     limits = request.limits
     texts = [] if limits is NO_LIMITS else list(request.texts)
     if texts:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bertcli.errors import BertcliError
+from bertcli.errors import WrongOptions
 from bertcli.files.texts import Pairs
 from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
@@ -35,7 +35,9 @@ class ScoreOptions(ReadOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.within_word and self.target is not None:
-            raise BertcliError("--within-word does not apply to a target (--target): leave it out.")
+            raise WrongOptions(
+                "--within-word does not apply to a target (--target): leave it out.", "within_word", "target"
+            )
 
 
 def record(options: ScoreOptions) -> Fields:

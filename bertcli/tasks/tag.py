@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Literal
 
-from bertcli.errors import BertcliError, quoted
+from bertcli.errors import WrongOptions, quoted
 from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.shades import Mark
 from bertcli.report.tables import Record, Rewritten, Row, Table
@@ -93,37 +93,53 @@ class TagOptions(WindowOptions):
         threshold = None if self.labels is not None else self.threshold
         of_redaction = (self.redact_with, self.only, threshold, self.keep_text or None)
         if not self.redact and of_redaction != (None, None, None, None):
-            raise BertcliError(
+            raise WrongOptions(
                 "redact_with, only, keep_text and threshold need redact: add --redact, or leave out --redact-with, "
-                "--only, --keep-text, --threshold."
+                "--only, --keep-text, --threshold.",
+                "redact",
+                "redact_with",
+                "only",
+                "keep_text",
+                "threshold",
             )
         if self.labels is None and (self.nested or self.multi_label):
-            raise BertcliError(
+            raise WrongOptions(
                 "nested and multi_label (--nested, --multi-label) need the types of entities to find: add labels "
-                "(--labels)."
+                "(--labels).",
+                "labels",
+                "nested",
+                "multi_label",
             )
         of_taggers = (self.aggregation, self.decode, tuple(self.ignore))
         if self.labels is not None and of_taggers != ("simple", "argmax", ("O",)):
-            raise BertcliError(
+            raise WrongOptions(
                 "aggregation, decode and ignore (--aggregation, --decode, --ignore) are for models that label tokens: "
-                "leave them out, or leave out labels (--labels)."
+                "leave them out, or leave out labels (--labels).",
+                "aggregation",
+                "decode",
+                "ignore",
+                "labels",
             )
         if self.labels is not None and not labels_of(self):
-            raise BertcliError('labels (--labels) names no type of entity: give some, as in "person, city".')
+            raise WrongOptions('labels (--labels) names no type of entity: give some, as in "person, city".', "labels")
         if only_of(self) == ():
-            raise BertcliError("only (--only) names no label: give some, as in PER,LOC, or leave it out to hide all.")
+            raise WrongOptions(
+                "only (--only) names no label: give some, as in PER,LOC, or leave it out to hide all.", "only"
+            )
         if self.redact_with is not None and len(self.redact_with) > LONGEST_REPLACEMENT:
-            raise BertcliError(
+            raise WrongOptions(
                 f"redact_with (--redact-with) has {len(self.redact_with):,} characters, which each entity would get: "
-                f"give at most {LONGEST_REPLACEMENT:,}."
+                f"give at most {LONGEST_REPLACEMENT:,}.",
+                "redact_with",
             )
         if longest := [label for label in labels_of(self) if len(label) > LONGEST_LABEL]:
-            raise BertcliError(
+            raise WrongOptions(
                 f"labels (--labels): {quoted(longest[0])} has {len(longest[0]):,} characters: name a type in at most "
-                f"{LONGEST_LABEL:,}."
+                f"{LONGEST_LABEL:,}.",
+                "labels",
             )
         if self.threshold is not None and not 0 <= self.threshold <= 1:
-            raise BertcliError(f"threshold (--threshold) is {self.threshold}; scores are 0 to 1.")
+            raise WrongOptions(f"threshold (--threshold) is {self.threshold}; scores are 0 to 1.", "threshold")
 
 
 def record(options: TagOptions) -> Fields:

@@ -6,7 +6,7 @@ Arguments of a tool are options of a command, with the command's own types and h
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
@@ -24,7 +24,7 @@ from bertcli.model import Model
 from bertcli.report.digits import short_rows
 from bertcli.tasks.encode import EncodeOptions
 from bertcli.tasks.limits import DoorLimits, over, too_many_texts
-from bertcli.tasks.options import declared, help_of, types_of
+from bertcli.tasks.options import Option, declared, types_of
 from bertcli.tasks.registry import TaskSpec, spec, work_of
 from bertcli.tasks.request import Request, run
 from bertcli.wings.agents.roots import Roots
@@ -290,25 +290,20 @@ def _params(variant: str) -> Any:
 # ------------------------------------------------------------------------------------------------------------ schemas
 
 
-def _options_of(command: str) -> Iterator[Field[Any]]:
+def _options_of(command: str) -> Iterator[Option]:
     """Yield the options of a wing's command that is no task's."""
     parts: CommandParts = import_module(extensions.commands()[command].module).command_parts(command)
-    groups = [*parts.groups.values()]
-    for group in groups:
-        for item in fields(group):
-            if is_dataclass(item.type):
-                groups.append(item.type)
-            elif item.metadata:
-                yield item
+    for group in parts.groups.values():
+        yield from declared(group)
 
 
-def _offered(command: str, options: Iterable[Field[Any]]) -> Schema:
+def _offered(command: str, options: Iterable[Option]) -> Schema:
     """The JSON schemas of those of a command's options that its tool offers."""
     schemas: Schema = {}
     for item in (item for item in options if item.name in OFFERED[command]):
-        schemas[item.name] = {**_schema(item.type), "description": help_of(item)}
-        if item.metadata["least"] is not None:
-            schemas[item.name]["minimum"] = item.metadata["least"]
+        schemas[item.name] = {**_schema(item.type), "description": item.help}
+        if item.least is not None:
+            schemas[item.name]["minimum"] = item.least
     return schemas
 
 

@@ -10,7 +10,6 @@ from bertcli.cli.options import (
     MASKED_SAMPLE,
     EngineOptions,
     ModelOptions,
-    argument,
     models_given,
     wrong,
 )
@@ -20,7 +19,7 @@ from bertcli.errors import BertcliError, quoted
 from bertcli.files.files_beside import check_not_read
 from bertcli.files.formats import ending_of
 from bertcli.report.written import COMMAND, say_written
-from bertcli.tasks.options import option
+from bertcli.tasks.options import argument, option
 from bertcli.tasks.registry import spec
 from bertcli.wings.evaluate.options import Evaluate
 

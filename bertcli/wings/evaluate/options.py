@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from bertcli.errors import BertcliError, check_whole
+from bertcli.errors import WrongOptions, check_whole
 from bertcli.tasks.options import (
+    DELIMITER,
+    NO_HEADER,
     ReadOptions,
-    delimiter_option,
+    delimiter_named,
     for_python,
-    no_header_option,
     numbers,
     option,
     separated,
@@ -88,8 +89,8 @@ class Evaluate(ReadOptions):
         None, "NAME", "The field of the label, score, negative, word, tags or answers.", panel="Input"
     )
     keep_going: bool = option(False, "", "Leave out rows that cannot be used, and count them.", panel="Input")
-    no_header: bool = no_header_option(panel="Input")
-    delimiter: str | None = delimiter_option(panel="Input")
+    no_header: bool = option(False, "", NO_HEADER, panel="Input")
+    delimiter: str | None = option(None, "CHAR", DELIMITER, panel="Input", read=delimiter_named)
     rename_label: dict[str, str] | None = option(
         None,
         "A=B[,C=D]",
@@ -156,11 +157,15 @@ class Evaluate(ReadOptions):
         super().__post_init__()
         for name, option_name, given in (("k", "--k", self.k), ("truncate_dim", "--truncate-dim", self.truncate_dim)):
             if given is not None and min(given, default=0) < 1:
-                raise BertcliError(f"{name} ({option_name}) needs whole numbers of 1 or more.")
+                raise WrongOptions(f"{name} ({option_name}) needs whole numbers of 1 or more.", name)
         if self.layer is not None:
             check_whole("layer (--layer)", self.layer)
         if self.candidate_column is not None and self.column is not None:
-            raise BertcliError("column (--column) and candidate_column (--candidate-column) name one field: give one.")
+            raise WrongOptions(
+                "column (--column) and candidate_column (--candidate-column) name one field: give one.",
+                "column",
+                "candidate_column",
+            )
 
     @property
     def reading_options(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertcli.cli.inputs import FewTexts, SingleTexts, read_texts
-from bertcli.cli.options import InputOptions, ModelOptions, argument, wrong
+from bertcli.cli.options import InputOptions, ModelOptions, wrong
 from bertcli.cli.output import MARKDOWN, FigureOutput, OutputOptions, PageOutput, show, write_results
 from bertcli.cli.request import open_model
 from bertcli.errors import BertcliError
@@ -19,7 +19,7 @@ from bertcli.report.documents import Document, in_markdown, print_document
 from bertcli.report.tables import Table
 from bertcli.report.terminal import Column
 from bertcli.report.written import say_written
-from bertcli.tasks.options import option
+from bertcli.tasks.options import argument, option
 from bertcli.wings.interpret.specs.probe import CLASSIFIER, LabelledTextOptions
 from bertcli.wings.interpret.view_spec import ViewSpec
 

@@ -2,8 +2,8 @@
 
 from dataclasses import KW_ONLY, dataclass
 
-from bertcli.errors import BertcliError, check_count
-from bertcli.tasks.options import Checked, option
+from bertcli.errors import WrongOptions
+from bertcli.tasks.options import Checked, for_python, option
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,13 +25,14 @@ class TargetOptions(CutOptions):
     label: str | None = option(None, "LABEL", "A label's log-odds. (default: the predicted label)")
     word: str | None = option(None, "WORD", "A word's log-probability at the mask. (default: the best word)")
     contrast: str | None = option(None, "TEXT", "The cosine of the text's vector with this text's.")
-    batch_tokens: int | None = None  # tokens computed together, 1,536 if None; for Python alone
+    batch_tokens: int | None = for_python(None, "Tokens that are computed together. (default: 1,536)", least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.batch_tokens is not None:
-            check_count("batch_tokens", self.batch_tokens, 1)
         if sum(result is not None for result in (self.label, self.word, self.contrast)) > 1:
-            raise BertcliError(
-                "Choose one result: a label, a word, or the cosine with a text (--label, --word, --contrast)."
+            raise WrongOptions(
+                "Choose one result: a label, a word, or the cosine with a text (--label, --word, --contrast).",
+                "label",
+                "word",
+                "contrast",
             )

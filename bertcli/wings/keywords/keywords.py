@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bertcli.errors import BertcliError, check_whole, quoted
+from bertcli.errors import BertcliError, WrongOptions, check_whole, quoted
 from bertcli.report.marked import MarkedTable, Passage, mark
 from bertcli.report.tables import OWN_ID, Record, Row, Table
 from bertcli.report.terminal import Column
@@ -90,24 +90,28 @@ class KeywordsOptions(WindowOptions):
             check_whole("ngrams (--ngrams)", size)
         if not sizes or len(sizes) > 2 or not 1 <= sizes[0] <= sizes[-1] <= LONGEST:
             given = ",".join(map(str, sizes))
-            raise BertcliError(
-                f"ngrams (--ngrams) is {given}: give 1 to {LONGEST}, or two of these, the smaller first."
+            raise WrongOptions(
+                f"ngrams (--ngrams) is {given}: give 1 to {LONGEST}, or two of these, the smaller first.", "ngrams"
             )
         if self.diversity is not None and not 0 <= self.diversity <= 1:
-            raise BertcliError(f"diversity (--diversity) is {self.diversity}: give 0 to 1.")
+            raise WrongOptions(f"diversity (--diversity) is {self.diversity}: give 0 to 1.", "diversity")
         if self.diversity is not None and self.top_k > MOST_DIVERSE:
-            raise BertcliError(
+            raise WrongOptions(
                 f"With diversity there are at most {MOST_DIVERSE:,} keywords: leave out diversity (--diversity), or "
-                "ask for fewer (--top-k)."
+                "ask for fewer (--top-k).",
+                "top_k",
+                "diversity",
             )
         if isinstance(self.stop_words, str) and self.stop_words not in (ENGLISH, NONE):
             raise BertcliError(
                 f"stop_words is {quoted(self.stop_words)}: give a list of words, {ENGLISH!r} or {NONE!r}."
             )
         if self.candidates is not None and (isinstance(self.candidates, str) or tuple(sizes) != (1,)):
-            raise BertcliError(
+            raise WrongOptions(
                 "candidates (--candidates) is a list of words and phrases of any length: leave out ngrams (--ngrams), "
-                "and give each by itself."
+                "and give each by itself.",
+                "ngrams",
+                "candidates",
             )
 
     @property

@@ -5,10 +5,10 @@ import os
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from bertcli.cli.options import MASKED_SAMPLE, ONE_FILE, ModelOptions, argument, wrong
+from bertcli.cli.options import MASKED_SAMPLE, ONE_FILE, ModelOptions, wrong
 from bertcli.files.formats import ending_of
 from bertcli.report.written import say_written
-from bertcli.tasks.options import option
+from bertcli.tasks.options import argument, option
 from bertcli.wings.onnx.export_options import ExportOptions, Precision
 
 logger = logging.getLogger("bertcli")

@@ -3,14 +3,13 @@
 import logging
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 from bertcli.cli.inputs import read_texts
 from bertcli.cli.options import (
     EngineOptions,
     InputOptions,
     ModelOptions,
-    argument,
     refuse,
     wrong,
 )
@@ -23,6 +22,7 @@ from bertcli.files.files_beside import check_not_read
 from bertcli.files.formats import ending_of
 from bertcli.files.texts import STANDARD_INPUT
 from bertcli.report.shades import shows_shades
+from bertcli.tasks.options import argument
 from bertcli.wings.search.spec import FILES, PARQUET, STORED, STORED_ENDINGS, QueryOptions, SearchOptions
 from bertcli.wings.search.tables import LineTable, NameTable, VectorTable
 
@@ -32,11 +32,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger("bertcli")
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class SearchJob:
-    """All that the command is given, as one group."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Queries:
+    """The queries."""
 
     queries: list[str] | None = argument(None, "[QUERY]...", "The texts to look for.")
+
+
+class SearchJob(NamedTuple):
+    """What the command is given: its groups of options."""
+
+    words: Queries
     search: SearchOptions
     model: ModelOptions
     output: OutputOptions
@@ -47,7 +53,7 @@ class SearchJob:
         """The queries of the command line and of the file."""
         from bertcli.files.read.inputs import rows_in
 
-        queries, file = [*(self.queries or ())], self.search.query_file
+        queries, file = [*(self.words.queries or ())], self.search.query_file
         if file is not None:
             queries += [text.text for text in rows_in([file])]
         if not queries:
@@ -57,16 +63,17 @@ class SearchJob:
 
 def command_parts(name: str) -> CommandParts:
     """The parts of the command; the docstring of its options is the help."""
-    return CommandParts(SearchOptions.__doc__, {"job": SearchJob}, run)
+    return CommandParts(SearchOptions.__doc__, get_type_hints(SearchJob), run)
 
 
-def run(job: SearchJob) -> None:
+def run(**groups: Any) -> None:
     """Search, and print or write the hits. Wrong usage is a typer.BadParameter."""
+    job = SearchJob(**groups)
     search, vectors, files = job.search, job.search.vectors, job.search.input or []
-    if not job.queries and search.query_file is None:
+    if not job.words.queries and search.query_file is None:
         raise wrong("QUERY", "give a query, or a file of queries with --query-file.")
     if not files:
-        named = next((query for query in job.queries or () if os.path.exists(query)), None)
+        named = next((query for query in job.words.queries or () if os.path.exists(query)), None)
         meant = "" if named is None else f" {named!r} is taken for a query: did you mean -i {named}?"
         raise wrong("--input", f"give files to search in (-i), or vectors that encode wrote (-i vectors.npy).{meant}")
     if vectors is None:
@@ -104,7 +111,7 @@ def _in_files(job: SearchJob, files: list[str]) -> None:
     check_not_read(job.output.output, names)
     check_not_read(search.index, names, option="--index")
     queries = job.every_query()
-    for file in filter(os.path.isfile, job.queries or ()):
+    for file in filter(os.path.isfile, job.words.queries or ()):
         logger.warning("%r is taken as a query; to search in it, write -i before it, or quote the pattern.", file)
     from bertcli.loaded_model import LoadedModel
     from bertcli.wings.search.files import Passages, files_of

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bertcli import extensions
-from bertcli.cli.options import SENTENCE_SAMPLE, EngineOptions, ModelOptions, engine_option, models_given, wrong
+from bertcli.cli.options import (
+    SENTENCE_SAMPLE,
+    EngineOptions,
+    ModelOptions,
+    engines_begun,
+    known_engine,
+    models_given,
+    wrong,
+)
 from bertcli.cli.request import open_as, public_name
 from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
@@ -69,7 +77,9 @@ class ServeOptions:
 class ServedEngine(EngineOptions):
     """The engine."""
 
-    engine: str | None = engine_option(None, _engine_help())  # type: ignore[assignment]
+    engine: str | None = option(  # type: ignore[assignment]
+        None, "NAME", _engine_help(), callback=known_engine, autocompletion=engines_begun
+    )
 
 
 def serve(models: ServedModels, options: ServeOptions, engine: ServedEngine) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
-from bertcli.errors import BertcliError
+from bertcli.errors import WrongOptions
 from bertcli.files.texts import Pairs
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import MASKED_SAMPLE
@@ -62,12 +62,20 @@ class HeadsOptions(TargetOptions):
         """Errors: BertcliError for a result without `ablate`, and `layer` with it or `rollout`."""
         super().__post_init__()
         if not self.ablate and (self.label, self.word, self.contrast) != (None, None, None):
-            raise BertcliError(
-                "A label, a word or another text (--label, --word, --contrast) needs ablate: add it (--ablate)."
+            raise WrongOptions(
+                "A label, a word or another text (--label, --word, --contrast) needs ablate: add it (--ablate).",
+                "label",
+                "word",
+                "contrast",
+                "ablate",
             )
         if self.layer is not None and (self.ablate or (self.rollout, self.top_k) != (None, None)):
-            raise BertcliError(
-                "One head's weights (--layer) are shown alone: leave out --ablate, --rollout and --top-k."
+            raise WrongOptions(
+                "One head's weights (--layer) are shown alone: leave out --ablate, --rollout and --top-k.",
+                "ablate",
+                "top_k",
+                "layer",
+                "rollout",
             )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
-from bertcli.errors import BertcliError
+from bertcli.errors import WrongOptions
 from bertcli.tasks.options import for_python, option
 from bertcli.wings.interpret.options import TargetOptions
 from bertcli.wings.interpret.view_spec import ViewSpec, sample_for
@@ -57,7 +57,9 @@ class PatchOptions(TargetOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.foil is not None and self.word is None:
-            raise BertcliError("A foil (--foil) needs the word that it is compared with: add word (--word).")
+            raise WrongOptions(
+                "A foil (--foil) needs the word that it is compared with: add word (--word).", "word", "foil"
+            )
 
 
 SPEC = ViewSpec(PatchOptions, reads="two texts", sample=sample_for, has_figure=True, has_arrays=True)

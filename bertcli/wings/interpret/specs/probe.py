@@ -3,10 +3,10 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
-from bertcli.errors import BertcliError
+from bertcli.errors import BertcliError, WrongOptions
 from bertcli.files.formats import ending_of
 from bertcli.files.texts import Pairs
-from bertcli.tasks.options import ReadOptions, delimiter_option, for_python, no_header_option, option
+from bertcli.tasks.options import DELIMITER, NO_HEADER, ReadOptions, delimiter_named, for_python, option
 from bertcli.wings.interpret.view_spec import ViewSpec
 
 ProbePooling = Literal["auto", "mean", "cls", "max", "lasttoken"]
@@ -72,14 +72,16 @@ class ProbeOptions(ReadOptions):
         """Errors: BertcliError for more folds than there are t values for, and for options that contradict words."""
         super().__post_init__()
         if self.folds > MOST_FOLDS:
-            raise BertcliError(f"folds (--folds) is {self.folds}: choose 3 to {MOST_FOLDS}.")
+            raise WrongOptions(f"folds (--folds) is {self.folds}: choose 3 to {MOST_FOLDS}.", "folds")
         if self.words and self.pairs is not None:
-            raise BertcliError("Words have no pairs: leave out the second texts, or words (--words).")
+            raise WrongOptions("Words have no pairs: leave out the second texts, or words (--words).", "words")
         if self.words and self.save is not None:
             raise BertcliError("A saved probe classifies texts, not words: leave out one of save and words.")
         if self.words and (self.pooling is not None or self.normalize):
-            raise BertcliError(
-                "A word is the mean of its pieces: leave out pooling and normalize (--pooling), or words (--words)."
+            raise WrongOptions(
+                "A word is the mean of its pieces: leave out pooling and normalize (--pooling), or words (--words).",
+                "words",
+                "pooling",
             )
         if self.save is not None:
             check_name(self.save)
@@ -101,8 +103,8 @@ class LabelledTextOptions:
     cluster: str | None = option(
         None, "NAME", "Keep texts with the same value in this field in one fold, and resample them together.",
     )  # fmt: skip
-    no_header: bool = no_header_option(panel="Input")
-    delimiter: str | None = delimiter_option(panel="Input")
+    no_header: bool = option(False, "", NO_HEADER, panel="Input")
+    delimiter: str | None = option(None, "CHAR", DELIMITER, panel="Input", read=delimiter_named)
 
 
 def check_name(file: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import Field, create_model
 
 from bertcli.files.texts import Text, of_words
-from bertcli.tasks.options import declared, help_of, types_of
+from bertcli.tasks.options import declared, types_of
 from bertcli.tasks.registry import DOCUMENTS, TaskSpec, specs
 from bertcli.wings.serve.exchange import Exchange
 from bertcli.wings.serve.requests import JsonObject, Listed, Refusal, TruncatingRequest, either
@@ -76,8 +76,8 @@ def request_model(use: str) -> type[TextsRequest]:
         pipeline_names = [theirs for theirs, ours in PIPELINE_NAMES.items() if ours == item.name]
         described: Any = Field(
             None if item.default is MISSING else item.default,
-            ge=item.metadata["least"],
-            description=help_of(item),
+            ge=item.least,
+            description=item.help,
             validation_alias=either(item.name, *pipeline_names),
         )
         fields[item.name] = (_json_type(item.type) | None, described)
@@ -137,7 +137,7 @@ def _text(value: Any, index: int) -> Text:
 
 def has_route(task: TaskSpec) -> bool:
     """True if a task gets a route here; vectors and rankings have theirs in the files of several APIs."""
-    return not task.gives_vectors and task.reads is not DOCUMENTS
+    return task.arrays is None and task.reads is not DOCUMENTS
 
 
 def declare_tasks() -> None:
