@@ -60,10 +60,8 @@ class EngineChoice(NamedTuple):
             others = " or ".join(f'{other.title} (engine="{other.name}")' for other in extensions.engines()[:1])
             raise BertcliError(f"NumPy computes on the processor: for another device use {others or 'another engine'}.")
 
-    def opened(self, network: Network, folder: Path, config: Config) -> "OtherEngine | None":
-        """Open the engine for a network; None for NumPy. Errors: BertcliError for one that cannot be used."""
-        if self.name == "numpy":
-            return None
+    def opened(self, network: Network, folder: Path, config: Config) -> "OtherEngine":
+        """Open another engine than NumPy for a network. Errors: BertcliError for one that cannot be used."""
         open_engine = extensions.opens_engine(self.name)
         if open_engine is None:
             raise BertcliError(f"The engine {quoted(self.name)} cannot be used: install it again, or use NumPy.")
@@ -238,19 +236,20 @@ class LoadedModel:
             layout=layout,
             uses=checkpoint.uses,
             notes=tuple(checkpoint.notes),
+            engine=engine,
             original=original,
             opened_tokenizer=tokenizer,
         )
         if folder.classifier is not None:
             opened = opened._with_own_labels()
-        return opened._computed_by(engine)
+        return opened if engine.name == "numpy" else opened._with_engine()
 
-    def _computed_by(self, engine: EngineChoice) -> Self:
-        """Have hidden states computed by an engine. Errors: BertcliError for one that cannot be used."""
+    def _with_engine(self) -> Self:
+        """Have hidden states computed by the engine. Errors: BertcliError for one that cannot be used."""
         assert self.path is not None
-        computing = engine.opened(self.network, self.path, self.config)
-        computed = replace(self, engine=engine, computing=computing)
-        if computing is None or self.opened_tokenizer is None:
+        computing = self.engine.opened(self.network, self.path, self.config)
+        computed = replace(self, computing=computing)
+        if self.opened_tokenizer is None:
             return computed
         return replace(computed, computing=computing.exact_enough(computed))
 

@@ -62,12 +62,10 @@ class Source(NamedTuple):
         """
         if self.model is None and self.adapter is None:
             return Folder(sample(DEFAULT_MODEL))  # not a folder here that has its name
-        classifier, source = self._classified()
-        if classifier is not None:
-            folder = source.find(weights)
-            folder.classifier = classifier
-            return folder
-        source = self._divided()
+        has_parts = "+" in self.name and not _is_folder(self.name)
+        if has_parts and self.name.lower().endswith(CLASSIFIER):
+            return self._find_with_classifier(weights)
+        source = self._divided() if has_parts else self
         folder = _find_folder(source, weights)
         adapter = None if source.adapter is None else str(source.adapter)
 
@@ -77,19 +75,19 @@ class Source(NamedTuple):
         companions = find_companions(folder, source.name, adapter, source.prompt_name, find, weights)
         return folder if companions is None else Folder(*companions)
 
-    def _classified(self) -> "tuple[Path | None, Source]":
-        """The classifier in BASE+FILE.safetensors, and the model without it; None if there is none in the name."""
+    def _find_with_classifier(self, weights: bool) -> Folder:
+        """Find the base in BASE+FILE.safetensors, and take the file as its classifier."""
         plus = [place for place, sign in enumerate(self.name) if sign == "+"]
-        if not plus or not self.name.lower().endswith(CLASSIFIER) or _is_folder(self.name):
-            return None, self
         # A path may have a + in it: of several, the one before a file that is there, else the last.
         place = next((place for place in plus if Path(self.name[place + 1 :]).exists()), plus[-1])
-        return Path(self.name[place + 1 :]), self._replace(model=self.name[:place])
+        folder = self._replace(model=self.name[:place]).find(weights)
+        folder.classifier = Path(self.name[place + 1 :])
+        return folder
 
     def _divided(self) -> "Source":
-        """Take BASE+ADAPTER apart, unless it is the name of a folder."""
+        """Take BASE+ADAPTER apart."""
         base, _, added = self.name.rpartition("+")
-        is_divided = self.adapter is None and not _is_folder(self.name) and _may_be_model(base) and _may_be_model(added)
+        is_divided = self.adapter is None and _may_be_model(base) and _may_be_model(added)
         return self._replace(model=base, adapter=added) if is_divided else self
 
 

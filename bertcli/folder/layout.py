@@ -91,16 +91,11 @@ class Layout:
         return tuple(map(type_of, self._entries))
 
     @cached_property
-    def _network(self) -> ModuleEntry | None:
-        """The module of the network; None without modules, or if the first of them is none."""
-        if not self.module_types or self.module_types[0] not in NETWORKS:
-            return None
-        return module_of(self._entries[0], self.folder.file(MODULES_FILE))
-
-    @cached_property
     def transformer(self) -> Folder:
-        """The folder of the module with the network, and of its config.json."""
-        return self.folder.within("" if self._network is None else self._network.path)
+        """The folder of the module with the network, and of its config.json; this one, if the first module is none."""
+        if not self.module_types or self.module_types[0] not in NETWORKS:
+            return self.folder
+        return self.folder.within(module_of(self._entries[0], self.folder.file(MODULES_FILE)).path)
 
     @cached_property
     def network(self) -> Folder:
@@ -113,7 +108,10 @@ class Layout:
         """The folder of the tokenizer's files: the adapter's if it has them, else the network's, else the base's."""
         if self.folder_type.tokenizer_json_alone:
             return self.transformer
-        return _with_tokenizer(self.folder, self.transformer)
+        for place in (self.folder.adapter, self.transformer, self.folder.base):
+            if place is not None and has_tokenizer(place.names):
+                return place
+        return self.transformer
 
     @cached_property
     def has_tokenizer(self) -> bool:
@@ -196,14 +194,6 @@ class Layout:
                 names.append(f"{module.path}/{SINGLE_FILE}")
         lost = [name for name in names if not self.folder.file(name).is_file()]
         return [*lost, *missing_of_tables(self.query_tables.values())]
-
-
-def _with_tokenizer(folder: Folder, transformer: Folder) -> Folder:
-    """Find the folder that has a tokenizer's files; the network's if none has."""
-    for place in (folder.adapter, transformer, folder.base):
-        if place is not None and has_tokenizer(place.names):
-            return place
-    return transformer
 
 
 def _checked(folder: Folder, entries: list[Any], settings: JsonSettings) -> tuple[ModuleEntry, ...]:

@@ -39,14 +39,6 @@ class Steps(NamedTuple):
     role: RoleSettings | None = None
 
 
-class ScoredTokens(NamedTuple):
-    """Neighboring tokens, by the positions of the first and the last, and their score."""
-
-    first: int
-    last: int
-    score: float
-
-
 def numbered(layers: Sequence[Dense | LayerNorm]) -> dict[str, Dense | LayerNorm]:
     """Layers that follow each other, by their paths."""
     return {f"dense.{number}": layer for number, layer in enumerate(layers)}

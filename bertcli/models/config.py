@@ -6,7 +6,7 @@ older files lack most of them. Which family a file belongs to is decided in regi
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Self, dataclass_transform
 
@@ -99,14 +99,14 @@ class Config:
         dataclass(frozen=True, kw_only=True)(cls)
 
     def __post_init__(self) -> None:
-        axes = {item.metadata.get("axis"): self.key(item.name) for item in fields(self)}
         check_fields(self, self.title, self.key)
         if getattr(self, "head_dim", None) is None and self.sizes["H"] % self.sizes["A"]:
             size, number = self.sizes["H"], self.sizes["A"]
+            keys = {item.metadata.get("axis"): self.key(item.name) for item in fields(self)}
             divisors = [n for n in range(1, size + 1) if size % n == 0]
             near = sorted(divisors, key=lambda n: abs(n - number))[:3]
             raise BertcliError(
-                f"{axes['H']} {size} cannot be split over {axes['A']} {number}; "
+                f"{keys['H']} {size} cannot be split over {keys['A']} {number}; "
                 f"possible numbers are, for example, {', '.join(map(str, sorted(near)))}."
             )
         self.check()
@@ -260,12 +260,13 @@ def texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 # By a field's annotation: the types that its value in JSON may have, and their name in a message. Lists and mappings
 # are checked by the families that have them.
-JSON_TYPES: dict[type, tuple[type | tuple[type, ...], str]] = {
+JSON_TYPES: dict[Any, tuple[type | tuple[type, ...], str]] = {
     int: (int, "a whole number"),
     float: ((int, float), "a number"),
     str: (str, "a text"),
     bool: (bool, "true or false"),
 }
+JSON_TYPES |= {annotation | None: checked for annotation, checked in JSON_TYPES.items()}
 
 
 def check_fields(record: Any, title: str, key: Callable[[str], str] = str) -> None:
@@ -274,17 +275,17 @@ def check_fields(record: Any, title: str, key: Callable[[str], str] = str) -> No
     `key` maps a field to its name in config.json.
     """
     for item in fields(record):
-        annotation = next((known for known in JSON_TYPES if item.type in (known, known | None)), None)
         value = getattr(record, item.name)
-        if annotation is not None and value is not None:
-            _check(key(item.name), value, annotation, item.metadata, title)
+        if item.type in JSON_TYPES and value is not None:
+            _check(key(item.name), value, item, title)
 
 
-def _check(key: str, value: Any, annotation: type, allowed: Mapping[str, Any], title: str) -> None:
+def _check(key: str, value: Any, item: Field[Any], title: str) -> None:
     """Raise BertcliError for a value of another type than its field's, or not among those that the field allows."""
-    types, words = JSON_TYPES[annotation]
+    types, words = JSON_TYPES[item.type]
+    allowed = item.metadata
     # In Python a bool is an int.
-    if not isinstance(value, types) or (isinstance(value, bool) and annotation is not bool):
+    if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
         raise BertcliError(f"{key} is {quoted(value)}, which is not {words}.")
     least, most = allowed.get("range", (-(2**31), 2**31))
     if not isinstance(value, str) and not least <= value <= most:

@@ -6,7 +6,7 @@ until one has the model_type; no list names them. weights/loading.py reads the t
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -57,9 +57,9 @@ class Family:
     custom_code: bool = False  # whether its models are published with code of their own, which does what ours does
     prompts: tuple[str, ...] = ()  # of sentence models, whose folders may not say so
 
-    def tensor_slices(self, path: str) -> list[TensorSlice]:
-        """List the tensors, or slices of tensors, that may hold the parameter at a path of the network."""
-        return [*_tensor_slices(self, path)]
+    def tensor_slices(self, path: str) -> tuple[TensorSlice, ...]:
+        """The tensors, or slices of tensors, that may hold the parameter at a path of the network."""
+        return tensor_slices(self.names, path)
 
     def head_tensor_prefix(self, head: str) -> str | None:
         """Return the prefix of the names of a head's first layer in files; None for a head that no file has."""
@@ -67,7 +67,7 @@ class Family:
             for tensor_slice in self.tensor_slices(f"{head}.{layer}.weight"):
                 return tensor_slice.name.removesuffix("weight")
         # A head without layers has a bias of its own, or a decoder, whose whole name is its prefix.
-        slices = [*self.tensor_slices(f"{head}.bias"), *self.tensor_slices(f"{head}.decoder")]
+        slices = self.tensor_slices(f"{head}.bias") or self.tensor_slices(f"{head}.decoder")
         return slices[0].name if slices else None
 
     def prefix_in(self, names: Collection[str]) -> str:
@@ -86,11 +86,6 @@ class Family:
     def head_names(self) -> tuple[str, ...]:
         """The heads that models of this family may have."""
         return optional_parts(self.network)
-
-
-@lru_cache(maxsize=1 << 14)  # of a model of 48 layers, a thousand paths, each asked for several times
-def _tensor_slices(family: Family, path: str) -> tuple[TensorSlice, ...]:
-    return tuple(tensor_slices(family.names, path))
 
 
 def families(likely: str = "bert") -> Iterator[Family]:

@@ -16,7 +16,7 @@ name says that the parameter is only a part of that tensor:
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from bertcli.tracing.dispatch import Array
@@ -75,8 +75,8 @@ class Line(NamedTuple):
     pattern: re.Pattern[str]
     names: list[str]
 
-    def slices(self, path: str) -> list[TensorSlice] | None:
-        """List the tensors, or parts of tensors, that may hold the parameter at a path; None if it is another's."""
+    def slices(self, path: str) -> tuple[TensorSlice, ...] | None:
+        """The tensors, or parts of tensors, that may hold the parameter at a path; None if it is another's."""
         match = self.pattern.fullmatch(path)
         if match is None:
             return None
@@ -84,13 +84,14 @@ class Line(NamedTuple):
         stands: dict[str, list[str | int]] = {"#": [], "*": [], "{": []}
         for sign, text in zip(SIGN.findall(self.path), match.groups(), strict=True):
             stands[sign[0]].append(_words(sign).index(text) if sign[0] == "{" else text)
-        return [_tensor_slice(_filled(name, stands)) for name in self.names]
+        return tuple(_tensor_slice(_filled(name, stands)) for name in self.names)
 
 
-def tensor_slices(tables: tuple[str, ...], path: str) -> list[TensorSlice]:
-    """List what may hold the parameter at a path, by the first line for it; nothing if no table has one."""
+@lru_cache(maxsize=1 << 14)  # of a model of 48 layers, a thousand paths, each asked for several times
+def tensor_slices(tables: tuple[str, ...], path: str) -> tuple[TensorSlice, ...]:
+    """What may hold the parameter at a path, by the first line for it; nothing if no table has one."""
     matches = (line.slices(path) for line in _lines(tables))
-    return next((slices for slices in matches if slices is not None), [])
+    return next((slices for slices in matches if slices is not None), ())
 
 
 @cache

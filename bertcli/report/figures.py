@@ -286,7 +286,7 @@ def intervals(
     return Panel(title, 1.6 + each * len(names) + (0.4 * -(-len(series) // 2) if len(series) > 1 else 0), draw)
 
 
-def bars(names: Sequence[str], values: Sequence[float], across: str, title: str = "") -> Panel:
+def bars(names: Sequence[str], values: Sequence[float], across: str) -> Panel:
     """A bar to the right or left of 0 for each name, the first on top."""
 
     def draw(part: FigurePart) -> None:
@@ -297,4 +297,4 @@ def bars(names: Sequence[str], values: Sequence[float], across: str, title: str 
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlabel(named(across, 60))
 
-    return Panel(title, 1.6 + ROW * max(1, len(names)), draw)
+    return Panel("", 1.6 + ROW * max(1, len(names)), draw)

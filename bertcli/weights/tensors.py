@@ -12,7 +12,6 @@ every program that maps files. A file that is already too short is refused.
 """
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -107,45 +106,25 @@ def open_tensors(folder: Folder) -> dict[str, StoredTensor]:
 
     Errors: BertcliError naming file and tensor for weights that are missing, damaged, or in an unsupported format.
     """
-    paths, index, file_of = _tensor_files(folder)
-    opened = {name: open_file(path) for name, path in paths.items()}
-    if not index:
-        (tensors,) = opened.values()
-        return unwrapped(tensors)
-    for tensor, name in file_of.items():
-        if tensor not in opened[name]:
-            raise BertcliError(
-                f"{paths[name]} lacks tensor {quoted(tensor)}, which {index} places there: fetch both again."
-            )
-    return unwrapped({tensor: opened[name][tensor] for tensor, name in file_of.items()})
-
-
-class TensorFiles(NamedTuple):
-    """The files that hold a folder's tensors, by name; for shards also the index's name, and each tensor's file."""
-
-    paths: dict[str, Path]
-    index_name: str = ""
-    file_of: Mapping[str, str] = {}
-
-
-def _tensor_files(folder: Folder) -> TensorFiles:
-    """Find the files of tensors, and add them to the folder's `files_read`.
-
-    Errors: BertcliError if there are none, for a damaged index, and for a missing shard.
-    """
     file = weights_file(folder)
     if file is None:
         raise BertcliError(
             f"{folder.path} holds no weights: there is neither {SINGLE_FILE} nor pytorch_model.bin: fetch it again."
         )
     if not file.name.endswith(INDEX_ENDING):
-        return TensorFiles({file.name: folder.reading(file.name)})
-    file_of = shard_names(folder, file.name)
-    shards = sorted(set(file_of.values()))
+        return unwrapped(open_file(folder.reading(file.name)))
+    shard_of = shard_names(folder, file.name)
+    shards = sorted(set(shard_of.values()))
     for shard in shards:
         if not folder.has(shard):
             raise BertcliError(f"{folder.path} lacks the shard {shard} listed in {file.name}: fetch the model again.")
-    return TensorFiles({shard: folder.reading(shard) for shard in shards}, file.name, file_of)
+    opened = {shard: open_file(folder.reading(shard)) for shard in shards}
+    for tensor, shard in shard_of.items():
+        if tensor not in opened[shard]:
+            raise BertcliError(
+                f"{folder.file(shard)} lacks tensor {quoted(tensor)}, which {file.name} places there: fetch both again."
+            )
+    return unwrapped({tensor: opened[shard][tensor] for tensor, shard in shard_of.items()})
 
 
 def unwrapped(tensors: dict[str, StoredTensor]) -> dict[str, StoredTensor]:

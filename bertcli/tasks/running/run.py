@@ -29,7 +29,7 @@ from bertcli.engine.threads import MOST_THREADS, core_count, thread_count
 from bertcli.errors import BertcliError, UnusableText
 from bertcli.files.texts import Texts
 from bertcli.tasks.running.batches import BATCH_TOKENS
-from bertcli.tasks.running.task import START, Group, Progress, R, Task, TokenizedGroup, warn_of_cuts
+from bertcli.tasks.running.task import START, Group, Progress, R, Task, warn_of_cuts
 from bertcli.tracing.dispatch import watched
 
 V = TypeVar("V")
@@ -102,18 +102,13 @@ def _computed(task: Task[R], texts: Texts, start: Progress, workers: int) -> Gen
             elif texts.at_hand and thread_count() > 1 and (following := next(groups, None)) is not None:
                 with ThreadPoolExecutor(1, thread_name_prefix="bertcli_group") as pool:
                     rest = chain([following], groups)
-                    for tokenized in _in_order(rest, lambda group: pool.submit(_read, task, group), most=2):
+                    for tokenized in _in_order(rest, lambda group: pool.submit(task.tokenize_group, *group), most=2):
                         yield task.compute(tokenized)
-
-
-def _read(task: Task[R], group: Group) -> TokenizedGroup:
-    """Tokenize a group."""
-    return task.tokenize_group(group.texts, group.first)
 
 
 def _of_group(task: Task[R], group: Group) -> R:
     """Tokenize and compute a group."""
-    return task.compute(_read(task, group))
+    return task.compute(task.tokenize_group(*group))
 
 
 def _groups(task: Task[R], texts: Texts, start: Progress) -> Generator[Group | Exception, None, None]:
