@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from bertcli.cli.options import ONE_FILE
 from bertcli.errors import BertcliError, WrongOptions
-from bertcli.files.files_beside import check_not_read
-from bertcli.files.formats import FIGURES, PAGE, TABLES, check_output, ending_of
+from bertcli.files.files_beside import check_not_read, check_output
+from bertcli.files.formats import FIGURES, PAGE, TABLES, ending_of
 from bertcli.report.terminal import PrintFormat
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option

@@ -27,7 +27,8 @@ from bertcli.cli.output import OutputOptions, check_folder, is_folder
 from bertcli.cli.vectors import VectorOutput
 from bertcli.errors import BertcliError
 from bertcli.extensions.of_kinds import fitting
-from bertcli.files.formats import LINES, PAGE, TABLES, check_output
+from bertcli.files.files_beside import check_output
+from bertcli.files.formats import LINES, PAGE, TABLES
 from bertcli.tasks.registry import (
     DOCUMENTS,
     QUESTIONS,

@@ -9,6 +9,6 @@ arrays, parquet   what is inside .npy, .npz and .safetensors files, and tables b
                   unfold to**
 search            similarities of vectors, and the best rows of a file; **how vectors are compared**
 digest            a digest of files' contents
-files_beside      names of the files beside a result: FILE.errors.jsonl, FILE.settings.json; **is such a file ours to
+files_beside      where a result may be written, and the names of files beside it; **is such a file ours to
                   replace; that a result replaces no file that is read**
 """

@@ -1,7 +1,8 @@
-"""The files beside a result, for what its format has no room for: FILE.errors.jsonl, FILE.settings.json.
+"""Where a result may be written (`check_output`), and the files beside it: FILE.errors.jsonl, FILE.settings.json.
 
-A result replaces and removes those of an earlier one of its name. So they, and the folder of an unfinished run, are
-looked at before: what bertcli has not written is not touched. Nor is what a command reads (`check_not_read`).
+They are for what its format has no room for. A result replaces and removes those of an earlier one of its name. So
+they, and the folder of an unfinished run, are looked at before: what bertcli has not written is not touched. Nor is
+what a command reads (`check_not_read`).
 """
 
 import json
@@ -11,11 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bertcli.errors import BertcliError
+from bertcli.files.formats import BY_ENDING, ERRORS, SEVERAL, SINGLE, ending_of
 
-ERRORS = "errors.jsonl"  # the texts that could not be used; also the name of this array in segments
-SETTINGS_FILE = "settings.json"  # how the result was made
-# The endings whose formats have no room for these.
-LACKING_ROOM = {ERRORS: (".npy", ".npz", ".safetensors"), SETTINGS_FILE: (".npy",)}
 ERROR_FIELDS = {"index", "text", "error"}  # of a line of ERRORS, perhaps with an id
 SETTINGS_FIELDS = {"model", "settings"}
 LONGEST = 1 << 26  # bytes: longer are neither a line of ERRORS nor settings
@@ -23,14 +21,40 @@ LONGEST = 1 << 26  # bytes: longer are neither a line of ERRORS nor settings
 OF_PARTS = re.compile(r"\d{6,}\.npz|fingerprint\.json|lock|process|new|result|settings")
 
 
-def names_beside(ending: str) -> list[str]:
+def names_beside(ending: str) -> tuple[str, ...]:
     """The ends of the names of what may stand beside a file of this ending."""
-    return [name for name, endings in LACKING_ROOM.items() if ending.lower() in endings]
+    format = BY_ENDING.get(ending.lower())
+    return () if format is None else format.beside
 
 
 def replaced_by(file: str) -> list[str]:
     """The files that writing this one may replace or remove: itself, and those beside it."""
     return [file, *(f"{os.path.realpath(file)}.{name}" for name in names_beside(Path(file).suffix))]
+
+
+def check_output(file: str | None, allowed: tuple[str, ...]) -> None:
+    """Raise BertcliError for an output file with another ending, or one that cannot be written; None passes."""
+    if file is None:
+        return
+    ending = ending_of(file)
+    if ending not in allowed:
+        single = ending in SINGLE and not {*SEVERAL}.isdisjoint(allowed)
+        why = f" A {ending} file holds one array, but this result has several." if single else ""
+        choices = f"one of {', '.join(allowed)}" if len(allowed) > 1 else allowed[0]
+        raise BertcliError(f"Cannot write {file}: the ending must be {choices}.{why}")
+    path = Path(os.path.realpath(file))
+    if not path.parent.is_dir():
+        raise BertcliError(f"Cannot write {file}: there is no folder {path.parent}.")
+    if path.exists() and not path.is_file():
+        raise BertcliError(f"Cannot write {file}: something of that name exists that is not a file.")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise BertcliError(f"Cannot write {file}: it already exists and is write-protected.")
+    if not os.access(path.parent, os.W_OK):
+        raise BertcliError(f"Cannot write {file}: the folder {path.parent} is not writable.")
+    check_beside(file)
+    format = BY_ENDING.get(ending)
+    if format is not None and format.needs is not None:
+        format.needs(file)
 
 
 def check_not_read(

@@ -4,17 +4,15 @@ To add a format, add its entry to FORMATS. arrays.py, parquet.py, `read/` and `w
 late, because `--help` only needs the endings.
 """
 
-import os
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
-from bertcli.errors import BertcliError
-from bertcli.files.files_beside import check_beside
-
 Stream = IO[bytes]
+ERRORS = "errors.jsonl"  # the texts that could not be used; also the name of this array in segments
+SETTINGS_FILE = "settings.json"  # how the result was made
 Content = Literal["texts", "records", "rows", "array", "arrays", "vectors", "stored"]
 
 
@@ -28,6 +26,7 @@ class Format(NamedTuple):
     vectors  (stream, segments, form): writes vectors beside the texts that they are of
     stored   path → StoredVectors: opens the vectors of whole texts, and the file's notes on them
     named, gives_ids, streams: texts have named fields; have ids without --id-column; may come from a pipe, or a .gz
+    beside   what it has no room for, so that it is written to a file beside: ERRORS, SETTINGS_FILE
     needs    file: raises BertcliError if the package that reads and writes this format is missing
     """
 
@@ -42,6 +41,7 @@ class Format(NamedTuple):
     named: bool = True
     gives_ids: bool = False
     streams: bool = True
+    beside: tuple[str, ...] = ()
     needs: Callable[[str], object] | None = None
 
 
@@ -77,16 +77,19 @@ FORMATS = (
         (".npy",),
         array=partial(call, "arrays", "write_npy"),
         stored=partial(in_arrays, open_arrays=partial(call, "arrays", "open_npy")),
+        beside=(ERRORS, SETTINGS_FILE),
     ),
     Format(
         (".npz",),
         arrays=partial(call, "arrays", "write_npz"),
         stored=partial(in_arrays, open_arrays=partial(call, "arrays", "open_npz")),
+        beside=(ERRORS,),
     ),
     Format(
         (".safetensors",),
         arrays=partial(call, "arrays", "write_safetensors"),
         stored=partial(in_arrays, open_arrays=partial(call, "arrays", "open_safetensors")),
+        beside=(ERRORS,),
     ),
     Format(
         (".parquet",),
@@ -112,6 +115,10 @@ RECORDS = endings_with("records")
 TABLES = endings_with("records", "rows")  # of records that have rows in a table
 SINGLE, SEVERAL = endings_with("array"), endings_with("arrays")
 ARRAYS = SINGLE + SEVERAL
+# Files of lines whose texts have named fields.
+LINES_OF_ROWS = tuple(
+    ending for ending in endings_with("texts") if BY_ENDING[ending].named and BY_ENDING[ending].streams
+)
 VECTOR_TABLES = endings_with("vectors")
 
 
@@ -124,28 +131,3 @@ def writer_of(ending: str, *contents: Content) -> Callable[..., None]:
     """The function that writes the first of these contents that files of this ending may hold."""
     writers: list[Callable[..., None] | None] = [getattr(BY_ENDING[ending], content) for content in contents]
     return next(filter(None, writers))
-
-
-def check_output(file: str | None, allowed: tuple[str, ...]) -> None:
-    """Raise BertcliError for an output file with another ending, or one that cannot be written; None passes."""
-    if file is None:
-        return
-    ending = ending_of(file)
-    if ending not in allowed:
-        single = ending in SINGLE and not {*SEVERAL}.isdisjoint(allowed)
-        why = f" A {ending} file holds one array, but this result has several." if single else ""
-        choices = f"one of {', '.join(allowed)}" if len(allowed) > 1 else allowed[0]
-        raise BertcliError(f"Cannot write {file}: the ending must be {choices}.{why}")
-    path = Path(os.path.realpath(file))
-    if not path.parent.is_dir():
-        raise BertcliError(f"Cannot write {file}: there is no folder {path.parent}.")
-    if path.exists() and not path.is_file():
-        raise BertcliError(f"Cannot write {file}: something of that name exists that is not a file.")
-    if path.exists() and not os.access(path, os.W_OK):
-        raise BertcliError(f"Cannot write {file}: it already exists and is write-protected.")
-    if not os.access(path.parent, os.W_OK):
-        raise BertcliError(f"Cannot write {file}: the folder {path.parent} is not writable.")
-    check_beside(file)
-    format = BY_ENDING.get(ending)
-    if format is not None and format.needs is not None:
-        format.needs(file)

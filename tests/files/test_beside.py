@@ -9,7 +9,8 @@ from conftest import Made
 from helpers.crashes import full_disk
 from helpers.terminal import bertcli
 
-from bertcli.files.formats import TABLES, check_output
+from bertcli.files.files_beside import check_output
+from bertcli.files.formats import TABLES
 
 MINE = b'{"mine": 1}\n'
 ERROR = b'{"index": 0, "text": "tea", "error": "too long"}\n'

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bertcli.errors import BertcliError
-from bertcli.files.files_beside import ERRORS
+from bertcli.files.formats import ERRORS
 from bertcli.files.write import resumable_output
 from bertcli.files.write.resumable_output import ResumableOutput
 from bertcli.files.write.save import save

@@ -14,7 +14,8 @@ from bertcli.analysis.params.flow import is_within
 from bertcli.analysis.params.rows import SummaryRow
 from bertcli.analysis.params.table import Summary
 from bertcli.errors import BertcliError
-from bertcli.files.formats import check_output, ending_of
+from bertcli.files.files_beside import check_output
+from bertcli.files.formats import ending_of
 from bertcli.files.write.save import save
 from bertcli.report.terminal import visible
 

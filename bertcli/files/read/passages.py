@@ -17,15 +17,14 @@ from itertools import islice
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError
+from bertcli.files.formats import BY_ENDING, LINES_OF_ROWS
 from bertcli.files.read.inputs import ending_of_input, matching_files
 from bertcli.files.read.line_reader import LineFile, check_readable
 from bertcli.files.read.row_columns import Field, RowColumns
-from bertcli.files.read.rows import open_lines
 from bertcli.files.texts import STANDARD_INPUT
 
 LINES, PARAGRAPHS = (".txt",), (".md", ".markdown")
-ROWS = {".csv": "comma_separated", ".tsv": "tab_separated", ".jsonl": "json_lines"}
-ENDINGS = (*LINES, *PARAGRAPHS, *ROWS)
+ENDINGS = (*LINES, *PARAGRAPHS, *LINES_OF_ROWS)
 HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
 FENCE = re.compile(r" {0,3}(```+|~~~+)")
 BETWEEN_HEADINGS = " > "
@@ -98,7 +97,7 @@ def with_texts(files: Sequence[str], column: str | None = None) -> list[str]:
 def _reason_without_text(file: str, column: str | None) -> str:
     """Why the first row of a file gives no text; "" if it gives one."""
     try:
-        next(_rows(file, ROWS[_ending(file)], column), None)
+        next(_rows(file, column), None)
     except BertcliError as error:
         return str(error)
     return ""
@@ -106,7 +105,7 @@ def _reason_without_text(file: str, column: str | None) -> str:
 
 def has_fields(file: str) -> bool:
     """True for a file of rows, whose fields have names."""
-    return _ending(file) in ROWS
+    return _ending(file) in LINES_OF_ROWS
 
 
 def passages_in(file: str, column: str | None = None, most: int | None = None) -> list[PassageOfFile]:
@@ -116,8 +115,8 @@ def passages_in(file: str, column: str | None = None, most: int | None = None) -
     what cannot be read, is not UTF-8, or lacks the field.
     """
     ending = _ending(file)
-    if ending in ROWS:
-        passages = _rows(file, ROWS[ending], column)
+    if ending in LINES_OF_ROWS:
+        passages = _rows(file, column)
     elif ending in PARAGRAPHS:
         passages = _paragraphs(file_lines(file))
     else:
@@ -143,7 +142,7 @@ def digest_of(file: str, column: str | None) -> str:
         raise BertcliError(f"Cannot read {file}: {error.strerror or error}.") from None
     ending = _ending(file)
     # The name's end decides how the bytes are read, so that of a renamed file is part of it.
-    how = f"{ending}|{file.lower().endswith('.gz')}|{column if ending in ROWS else None}"
+    how = f"{ending}|{file.lower().endswith('.gz')}|{column if ending in LINES_OF_ROWS else None}"
     whole.update(how.encode("utf-8", "surrogateescape"))
     return whole.hexdigest()[:32]
 
@@ -152,9 +151,10 @@ def _ending(file: str) -> str:
     return ending_of_input(file, rows_piped=False)
 
 
-def _rows(file: str, reader: str, column: str | None) -> Iterator[PassageOfFile]:
-    opened = open_lines(file, reader)
-    for row in opened.texts(RowColumns(Field(column or "text", "--column"))):
+def _rows(file: str, column: str | None) -> Iterator[PassageOfFile]:
+    open_texts = BY_ENDING[_ending(file)].texts
+    assert open_texts is not None
+    for row in open_texts(file).texts(RowColumns(Field(column or "text", "--column"))):
         if row.error:
             raise BertcliError(row.error)
         number = int((row.location or "").rpartition("line ")[2])

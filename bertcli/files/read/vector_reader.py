@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError, first_line, quoted
-from bertcli.files.files_beside import SETTINGS_FILE
+from bertcli.files.formats import SETTINGS_FILE
 from bertcli.folder.files import read_object
 
 T = TypeVar("T")

@@ -27,7 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
-from bertcli.files.files_beside import ERRORS, SETTINGS_FILE, names_beside, parts_folder
+from bertcli.files.files_beside import names_beside, parts_folder
+from bertcli.files.formats import ERRORS, SETTINGS_FILE
 from bertcli.files.write.atomic import replacing, writing
 from bertcli.platforms import sync_folder
 

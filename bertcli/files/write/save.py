@@ -6,7 +6,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from bertcli.files.arrays import FileArray
-from bertcli.files.formats import SEVERAL, check_output, ending_of, writer_of
+from bertcli.files.files_beside import check_output
+from bertcli.files.formats import SEVERAL, ending_of, writer_of
 from bertcli.files.write.resumable_output import ResumableOutput
 
 

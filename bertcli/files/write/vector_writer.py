@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray, ends_of
-from bertcli.files.files_beside import ERRORS, SETTINGS_FILE, names_beside
-from bertcli.files.formats import SINGLE, VECTOR_TABLES, Stream, writer_of
+from bertcli.files.files_beside import names_beside
+from bertcli.files.formats import ERRORS, SETTINGS_FILE, SINGLE, VECTOR_TABLES, Stream, writer_of
 from bertcli.files.read.vector_reader import ORIGIN, SETTINGS
 from bertcli.files.texts import Failure, Item
 from bertcli.files.write.resumable_output import LENGTHS, LINES, ResumableOutput
@@ -112,7 +112,7 @@ class VectorForm:
         return json.dumps({**self.notes, SETTINGS: settings}).encode()
 
     @property
-    def names_beside(self) -> list[str]:
+    def names_beside(self) -> tuple[str, ...]:
         """What stands beside a file, since its format has no room for it."""
         return names_beside(self.ending)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bertcli.engine.packing import Packed
 from bertcli.engine.padded_batch import pack_padded
 from bertcli.errors import BertcliError, quoted
-from bertcli.files.formats import check_output
+from bertcli.files.files_beside import check_output
 from bertcli.files.write.draft_folder import draft_folder
 from bertcli.folder.files import INDEX_ENDING, TENSOR_ENDINGS, Folder, weights_file
 from bertcli.folder.folder_types import files_of_types

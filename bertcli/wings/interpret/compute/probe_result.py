@@ -11,7 +11,7 @@ from bertcli._version import __version__
 from bertcli.analysis.layers import state_name
 from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray
-from bertcli.files.formats import check_output
+from bertcli.files.files_beside import check_output
 from bertcli.files.write.save import save_stored
 from bertcli.kinds.classifier.file import ENDING, Classifier, digest_of
 from bertcli.loaded_model import LoadedModel
