@@ -15,20 +15,12 @@ from typing import Any
 from bertcli.errors import BertcliError, nearest, quoted
 from bertcli.models.config import Config, texts
 from bertcli.models.tensor_names import TensorSlice, tensor_slices
-from bertcli.network.heads import Network
+from bertcli.network.heads import HEADS, Network
 from bertcli.network.module import optional_parts
 
-ARCHITECTURES = {  # how the names of transformers' classes with a head end
-    "pooler": ("Model",), "mlm": ("ForMaskedLM", "ForPreTraining"), "lm": ("ForCausalLM",),
-    "rtd": ("ForPreTraining",),
-    "nsp": ("ForPreTraining", "ForNextSentencePrediction"), "sop": ("ForPreTraining",),
-    "classifier": ("ForSequenceClassification",), "token_classifier": ("ForTokenClassification",),
-    "multiple_choice": ("ForMultipleChoice",), "qa": ("ForQuestionAnswering",),
-}  # fmt: skip
-
-# Of these heads a checkpoint has one; their tensors may have equal names. If config.json's architectures name none of
-# them, the tensors are taken for the first of the family's heads that fits.
-EXCLUSIVE_HEADS = ("classifier", "token_classifier", "multiple_choice", "qa")
+# Of these heads a checkpoint has one. If config.json's architectures name none of them, the tensors are taken for the
+# first of the family's heads that fits.
+EXCLUSIVE_HEADS = tuple(name for name, head in HEADS.items() if head.exclusive)
 QA_OUTPUT = "qa_outputs."  # the only name of such a head that no other has
 
 JINA_V5 = "jina_embeddings_v5"  # Qwen3 or EuroBERT, with an adapter for each task
@@ -166,8 +158,8 @@ def named_heads(config: Config, member: Family) -> tuple[str, ...]:
     heads = []
     for head in member.head_names:
         # A head that a kind adds to a family is in no class of transformers.
-        ending = ARCHITECTURES.get(head, ())
-        if any(name.endswith(ending) for name in config.architectures):
+        endings = HEADS[head].classes if head in HEADS else ()
+        if any(name.endswith(endings) for name in config.architectures):
             heads.append(head)
     # A class for pre-training has the ending of the mlm head, too, but one that finds replaced tokens predicts none.
     if "rtd" in heads and "mlm" in heads:

@@ -1,7 +1,7 @@
 """What every family's root is, hidden states from a batch, and the heads that turn them into predictions."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from bertcli.engine.packing import Packed
 from bertcli.network.encoder import LayerNorm, Linear
@@ -9,10 +9,59 @@ from bertcli.network.module import Module, fixed, optional_parts, parameter, par
 from bertcli.network.ops import gather, linear
 from bertcli.tracing.dispatch import Array, Integers
 
-OF_TOKENS = frozenset({"mlm", "lm", "token_classifier", "qa", "rtd"})  # heads with an output for every token
-TITLES = {  # shown for heads that have the class of another head
-    "nsp": "NextSentence", "sop": "SentenceOrder", "qa": "QuestionAnswering", "multiple_choice": "MultipleChoice",
-}  # fmt: skip
+
+class Head(NamedTuple):
+    """What is known of a prediction head by its name.
+
+    title      its name in messages
+    classes    how the names of transformers' classes with this head end
+    of_tokens  it has an output for every token
+    exclusive  a checkpoint has one of these heads, whose tensors may have equal names
+    command    what only a model with this head can do
+    type       shown for it where it has the class of another head
+    """
+
+    title: str
+    classes: tuple[str, ...]
+    of_tokens: bool = False
+    exclusive: bool = False
+    command: str = ""
+    type: str = ""
+
+
+# A head that a kind or a plugin adds to a family need not be here.
+HEADS = {
+    "pooler": Head("pooler", ("Model",)),
+    "mlm": Head("masked-language-model head (mlm)", ("ForMaskedLM", "ForPreTraining"), of_tokens=True),
+    "lm": Head("language-model head (lm)", ("ForCausalLM",), of_tokens=True),
+    "rtd": Head("head that finds replaced tokens (rtd)", ("ForPreTraining",), of_tokens=True),
+    "nsp": Head("next-sentence head (nsp)", ("ForPreTraining", "ForNextSentencePrediction"), type="NextSentence"),
+    "sop": Head("sentence-order head (sop)", ("ForPreTraining",), type="SentenceOrder"),
+    "classifier": Head("classifier head", ("ForSequenceClassification",), exclusive=True),
+    "token_classifier": Head(
+        "head that labels tokens (token_classifier)",
+        ("ForTokenClassification",),
+        of_tokens=True,
+        exclusive=True,
+        command="tag",
+    ),
+    "multiple_choice": Head(
+        "multiple-choice head (multiple_choice)",
+        ("ForMultipleChoice",),
+        exclusive=True,
+        command="classify --choices",
+        type="MultipleChoice",
+    ),
+    "qa": Head(
+        "head that finds answers (qa)",
+        ("ForQuestionAnswering",),
+        of_tokens=True,
+        exclusive=True,
+        command="answer",
+        type="QuestionAnswering",
+    ),
+}
+OF_TOKENS = frozenset(name for name, head in HEADS.items() if head.of_tokens)
 
 
 class Network(Module, abstract=True):

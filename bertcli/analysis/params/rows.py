@@ -15,7 +15,7 @@ from bertcli.analysis.layers import EVERY_LAYER
 from bertcli.analysis.params.flow import Shape, flow_of, nearest
 from bertcli.analysis.params.formula import expanded, factored, sum_of, with_numbers
 from bertcli.loaded_model import LoadedModel
-from bertcli.network.heads import TITLES
+from bertcli.network.heads import HEADS
 from bertcli.network.module import Parameter, parameters, walk
 from bertcli.report.documents import ByName
 from bertcli.tracing.dispatch import Module
@@ -72,7 +72,8 @@ class RowPlan(NamedTuple):
 def module_plans(model: LoadedModel, depth: int) -> list[RowPlan]:
     """A plan for every module at most `depth` levels below the whole model; the whole itself only for depth 0."""
     modules = [(path, item) for path, item in walk(model.network) if isinstance(item, Module)]
-    types = {path: TITLES.get(path, type(item).__name__) for path, item in modules}
+    types = {path: type(item).__name__ for path, item in modules}
+    types |= {path: HEADS[path].type for path in types if path in HEADS and HEADS[path].type}
     # The whole model, whose path is "", is level 0.
     levels = {"": 0}
     for path in types:

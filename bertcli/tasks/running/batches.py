@@ -17,7 +17,7 @@ from bertcli.engine.threads import each_or_whole, thread_count
 from bertcli.errors import BertcliError, check_finite
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
-from bertcli.network.heads import OF_TOKENS
+from bertcli.network.heads import HEADS, OF_TOKENS
 from bertcli.tasks.registry import Needs
 from bertcli.tracing.dispatch import Array, Integers
 
@@ -26,21 +26,6 @@ Numbers = NDArray[np.float64]
 
 BATCH_TOKENS = 1536  # at 128 tokens a text 1.07 times as fast as 1,000, and 1.9 times as fast as 6,000
 NUMBERS_TOGETHER = 1 << 22  # logits over the vocabulary held at a time: 16 MB, 137 tokens at BERT's vocabulary
-
-HEAD_NAMES = {
-    "pooler": "pooler",
-    "mlm": "masked-language-model head (mlm)",
-    "nsp": "next-sentence head (nsp)",
-    "classifier": "classifier head",
-    "token_classifier": "head that labels tokens (token_classifier)",
-    "qa": "head that finds answers (qa)",
-    "multiple_choice": "multiple-choice head (multiple_choice)",
-}
-COMMANDS = {
-    "token_classifier": "tag",
-    "qa": "answer",
-    "multiple_choice": "classify --choices",
-}  # of a head's own
 
 
 def check_needs(model: LoadedModel, needs: Needs) -> None:
@@ -59,14 +44,15 @@ def check_head(model: LoadedModel, head: str, task: str, fitting: str = "") -> N
     if hint is None and fitting:
         hint = f"Choose a model that has one, such as {fitting}."
     raise BertcliError(
-        f"{task} needs a {HEAD_NAMES[head]}, which {model.name} does not have; {heads_of(model)}."
+        f"{task} needs a {HEADS[head].title}, which {model.name} does not have; {heads_of(model)}."
         + ("" if hint is None else f" {hint}")
     )
 
 
 def heads_of(model: LoadedModel) -> str:
     """Say which heads a model has, and what those with a command of their own are for."""
-    commands = {**COMMANDS, **model.readable_kind.commands_of_heads}
+    of_heads = {name: head.command for name, head in HEADS.items() if head.command}
+    commands = of_heads | {**model.readable_kind.commands_of_heads}
     heads = [f"{name} (for {commands[name]})" if name in commands else name for name in model.heads]
     return f"its heads: {', '.join(heads) or 'none'}"
 
