@@ -2,7 +2,7 @@
 
 checkpoint  from a folder to a model: folder/, weights/, models/, kinds/
 browser     pages and figures in a browser
-large       memory over growing files, and runs that are killed; no test
+large       memory over growing files; no test
 examples    programs and packages that tests run and install
 reference   recorded numbers, and the scripts that record them
 helpers     models, files and processes that tests make

@@ -36,22 +36,18 @@ def groups(
     from bench.engines import engines, engines_stream, first_results, int8_accuracy
     from bench.families import families
     from bench.machine import machine, products
-    from bench.passes import passes, where_time_goes
+    from bench.passes import passes
     from bench.peers import minilm_checkpoint
     from bench.processes import processes
     from bench.served import served
-    from bench.stream import alike, growth, shared, stream
+    from bench.stream import stream
 
     return {
         "machine": machine,
         "products": lambda: products(3 if quick else 15),
         "passes": lambda: passes(folder, quick, beside),
         "families": lambda: families(quick, published),
-        "time": lambda: where_time_goes(folder),
         "stream": lambda: stream(folder, 120 if quick else 600, texts, beside),
-        "alike": lambda: alike(folder, 1 if quick else 4),
-        "workers": lambda: shared(folder, 800 if quick else 4000),
-        "growth": lambda: growth(folder, (250, 1000) if quick else (1000, 4000, 16000)),
         "processes": lambda: processes(folder, 1 if quick else 3, beside),
         "engines": lambda: engines(folder, quick),
         "engines-stream": lambda: engines_stream(folder, 100 if quick else 500),
@@ -83,8 +79,8 @@ def main() -> None:
         "--only",
         nargs="+",
         default=[],
-        help="machine, products, passes, families, time, stream, alike, workers, growth, processes, engines, "
-        "engines-stream, first-results, calls, costs, windows, served, int8",
+        help="machine, products, passes, families, stream, processes, engines, engines-stream, first-results, calls, "
+        "costs, windows, served, int8",
     )
     parser.add_argument(
         "--cores", nargs="+", type=int, default=[], metavar="N", help="repeat it all with so many cores, e.g. 1 2"

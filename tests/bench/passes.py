@@ -1,7 +1,5 @@
-"""One forward call on a batch of ids: bertcli, PyTorch, ONNX Runtime; and what takes the time."""
+"""One forward call on a batch of ids: bertcli, PyTorch, ONNX Runtime."""
 
-import re
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -9,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-import bertcli
 from bench.machine import compared, in_turn
 from bench.peers import forwards
 
@@ -35,19 +32,3 @@ def passes(folder: Path, quick: bool, beside: Path | None = None) -> Iterator[Re
         others = [np.abs(states["bertcli"] - other).max() for other in list(states.values())[1:]]
         record["largest difference"] = f"{max(others):.1e}" if others else None
         yield record
-
-
-def where_time_goes(folder: Path) -> Iterator[Record]:
-    """Time of each kind of step of an (8, 128) pass, as a trace measures them: one thread computes the whole."""
-    model = bertcli.load(folder)
-    ids = np.random.default_rng(0).integers(5, 30000, (8, 128))
-    model.forward(ids)
-    with bertcli.trace(model, time=True) as trace:
-        model.forward(ids)
-    seconds: dict[str, float] = defaultdict(float)
-    for step in trace.steps:
-        kind = re.sub(r"_\d+$", "", step.path.split(".", 3)[-1]) if "layers" in step.path else "embeddings"
-        seconds[kind] += step.seconds or 0.0
-    total = sum(seconds.values())
-    for kind, spent in sorted(seconds.items(), key=lambda item: -item[1]):
-        yield {"what": kind, "ms": round(spent * 1e3, 1), "share": f"{spent / total:.1%}"}

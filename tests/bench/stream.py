@@ -1,7 +1,5 @@
-"""Many texts of mixed length: texts a second beside the peers, and whether time and memory stay flat."""
+"""Many texts of mixed length: texts a second beside the peers."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
@@ -16,9 +14,8 @@ from numpy.typing import NDArray
 
 import bertcli
 from bench.beside import Beside
-from bench.machine import compared, in_turn
+from bench.machine import compared
 from bench.peers import onnx_file, onnx_forward
-from bench.processes import environment
 
 Record = dict[str, Any]
 BATCH = 32  # texts of a padded batch of ONNX Runtime
@@ -67,24 +64,6 @@ def stream(folder: Path, count: int, file: Path | None, beside: Path | None = No
     yield record
 
 
-def alike(folder: Path, times: int) -> Iterator[Record]:
-    """Mean-pooled vectors of texts of one length, beside ONNX Runtime on one batch of them after the other."""
-    model, graph = bertcli.load(folder), onnx_file(folder) if find_spec("onnxruntime") else None
-    words = [word for word in WORDS.split() if len(model.tokenizer.encode([word])[0].ids) == 3]  # one piece each
-    generator = np.random.default_rng(0)
-    for batch, length in ((8, 128), (32, 64)):
-        texts = [" ".join(generator.choice(words, length - 2)) for _ in range(6 * batch)]
-        tokens = [one.ids for one in model.tokenizer.encode(texts)]
-        runs: dict[str, Any] = {"bertcli": partial(model.encode, texts, pooling="mean", normalize=False)}
-        if graph:
-            runs["onnxruntime"] = partial(padded, onnx_forward(graph), tokens, batch)
-        best, _ = in_turn(runs, times)
-        record = compared(f"{len(texts)} texts of {length} tokens", best, 1, "s")
-        vectors = [run() for run in runs.values()]
-        record["largest difference"] = f"{np.abs(vectors[0] - vectors[1]).max():.1e}" if graph else None
-        yield record
-
-
 def padded(run: Any, tokens: list[list[int]], batch: int = BATCH) -> NDArray[np.float32]:
     """ONNX Runtime on batches sorted by length, mean over the tokens that count."""
     found = np.empty((len(tokens), 768), dtype=np.float32)
@@ -97,46 +76,3 @@ def padded(run: Any, tokens: list[list[int]], batch: int = BATCH) -> NDArray[np.
         ids[mask == 1] = np.concatenate([tokens[i] for i in some])
         found[some] = (run(ids, mask) * mask[:, :, None]).sum(axis=1) / lengths[:, None]
     return found
-
-
-def shared(folder: Path, count: int) -> Iterator[Record]:
-    """Mean-pooled vectors of texts one window after the other, with the next one tokenized ahead, by two workers."""
-    texts = texts_of(count)
-    for name, model in (("base", bertcli.load(folder)), ("bundled sample", bertcli.load())):
-        some = texts if name != "base" else texts[: count // 8]
-        runs = {
-            "tokenized ahead": partial(model.encode, some, workers=1),
-            "one by one": lambda model=model, some=some: model.encode(iter(some)),
-            "2 workers": partial(model.encode, some, workers=2),
-        }
-        best, _ = in_turn(runs, 2)
-        yield compared(f"{len(some)} texts, {name}", best, 1, "s")
-
-
-GROWTH = """
-import sys, time, bertcli
-from bench.processes import memory
-from bench.stream import texts_of
-model = bertcli.load(sys.argv[1])
-model.encode(["warm"])
-texts = texts_of(int(sys.argv[2]))
-start, tokens = time.perf_counter(), 0
-for block in model.encode_blocks(texts):
-    tokens += sum(len(item.tokens.ids) for item in block.items)
-spent = time.perf_counter() - start
-print(spent / tokens * 1e6, memory("self", "VmHWM"))
-"""
-
-
-def growth(folder: Path, counts: tuple[int, ...]) -> Iterator[Record]:
-    """Time a token and peak memory of encoding more and more texts, on the two-layer model of the tests."""
-    from helpers.checkpoints import make
-
-    small = folder.parent / "small"
-    if not small.exists():
-        make(small)
-    for count in counts:
-        command = [sys.executable, "-c", GROWTH, str(small), str(count)]
-        output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment()).stdout
-        token, memory = map(float, output.split())
-        yield {"what": f"{count} texts, small model", "µs a token": round(token, 2), "peak MiB": round(memory)}

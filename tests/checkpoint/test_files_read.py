@@ -16,6 +16,7 @@ from helpers.bge_m3 import write_bge_m3
 from helpers.checkpoints import Dense, Sentence, make
 from helpers.crashes import break_off
 from helpers.gliner import write_gliner
+from helpers.gliner2 import write_gliner2
 from helpers.late_folders import write_late
 from helpers.modular import write_cross_encoder, write_router
 from helpers.rerankers import PUBLISHED, write_reranker
@@ -98,6 +99,7 @@ KINDS: dict[str, Callable[[Path], Path]] = {
     "router": lambda root: write_router(root / "m"),
     "reranker": lambda root: write_reranker(root / "m", template=PUBLISHED, in_file=True),
     "GLiNER": lambda root: Path(write_gliner(root / "m")),
+    "GLiNER2": lambda root: Path(write_gliner2(root / "m")),
     "adapter": adapter,
     "adapter with modules": adapter_with_modules,
 }

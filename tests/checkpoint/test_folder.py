@@ -14,7 +14,6 @@ from helpers.checkpoints import make
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.folder.files import Folder
-from bertcli.folder.layout import Layout
 
 OPENS = """
 import sys
@@ -102,23 +101,6 @@ def test_only_a_configuration_that_is_not_there_is_that_of_the_base(tmp_path: Pa
         Folder(own, base).object("config.json")
 
 
-def test_a_folder_within_and_by_its_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "in").mkdir()
-    for name, value in (("a.json", 1), ("in/a.json", 2)):
-        (tmp_path / name).write_text(json.dumps({"key": value}))
-    monkeypatch.chdir(tmp_path)
-    folder = Folder(Path())
-    assert folder.object("a.json") == {"key": 1}
-    assert folder.within("in").object("a.json") == {"key": 2}
-    assert folder.within("") is folder
-    assert folder.within("in").file("a.json") == Path("in/a.json")
-    assert sorted(folder.names) == ["a.json"]
-    (tmp_path / "in" / "a.json").unlink()
-    resolved = folder.resolved()
-    assert (resolved.path, resolved.within("in").path) == (tmp_path, tmp_path / "in")
-    assert resolved.within("in").value("a.json") == {"key": 2}
-
-
 def test_a_model_is_opened_from_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path / "model", head="mlm", tokenizer="json")
     monkeypatch.chdir(tmp_path)
@@ -128,56 +110,6 @@ def test_a_model_is_opened_from_what_was_found(tmp_path: Path, monkeypatch: pyte
     assert model.fill_mask(["The [MASK]."])
     assert pickle.loads(pickle.dumps(model)).path == model.path
     assert bertcli.variant("tiny").path is None
-
-
-def test_a_folder_is_understood_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Network, tokenizer, sentence settings and tasks take the layout that opening made."""
-    folder = make(tmp_path / "model", tokenizer="json", sentence=Sentence(("mean",), dense=(Dense(7),)))
-    made: list[Folder] = []
-    init = Layout.__init__
-
-    def counted(layout: Layout, folder: Folder) -> None:
-        made.append(folder)
-        init(layout, folder)
-
-    monkeypatch.setattr(Layout, "__init__", counted)
-    model = bertcli.load(folder)
-    model.encode(["tea"])
-    # While it is opened, by the path that was given; from then on, by the absolute one.
-    assert [one.path for one in made] == [folder, folder]
-
-
-def test_a_model_is_opened_by_the_files_that_it_needs_alone(tmp_path: Path) -> None:
-    folder = make(tmp_path / "model", tokenizer="json", sentence=Sentence(("mean",), dense=(Dense(7),)))
-    for name in ("sentence_bert_config.json", "config_sentence_transformers.json", "special_tokens_map.json"):
-        (folder / name).write_text("{}", encoding="utf-8")
-    network = {"config.json", "model.safetensors", "modules.json"}
-    texts = {
-        *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "sentence_bert_config.json"),
-        "config_sentence_transformers.json",
-    }
-    for with_texts, expected in ((False, network), (True, network | texts)):
-        model = bertcli.load(folder, text=with_texts)
-        assert model.folder
-        read = {path.relative_to(folder).as_posix() for path in model.folder.files_read}
-        assert read == expected
-        assert {"1_Pooling/config.json", "2_Dense/config.json"} <= {
-            path.relative_to(folder).as_posix() for path in model.files_read
-        }
-
-
-def test_small_files_are_read_once_when_they_are_needed(tmp_path: Path) -> None:
-    folder = make(tmp_path / "model", tokenizer="json", sentence=Sentence(("mean",)))
-    file = folder / "config_sentence_transformers.json"
-    file.write_text(json.dumps({"prompts": {"query": "Find: "}}), encoding="utf-8")
-    model = bertcli.load(folder, text=False)
-    assert model.kind.prompts == {"query": "Find: "}
-    file.write_text("damaged", encoding="utf-8")
-    assert model.kind.prompts == {"query": "Find: "}
-    assert "query" in model.layout.prompts.named if model.layout else False
-    bertcli.load(folder, text=False)  # for counting parameters nothing of it is needed
-    with pytest.raises(BertcliError, match=r"transformers\.json is not valid JSON"):
-        bertcli.load(folder)
 
 
 def test_a_refused_setting_hinders_only_those_who_need_it(tmp_path: Path) -> None:

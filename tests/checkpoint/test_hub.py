@@ -17,17 +17,13 @@ from typing import IO, Any
 
 import pytest
 from helpers.adapters import write_lora
-from helpers.bge_m3 import write_bge_m3
 from helpers.bin_files import convert
 from helpers.checkpoints import Dense, Sentence, make
 from helpers.deadlines import SECONDS
 from helpers.forked import fork
 from helpers.gliner import write_gliner
-from helpers.gliner2 import write_gliner2
 from helpers.hub_server import Faults, Hub, commit_of, load_files
-from helpers.late_folders import write_late
 from helpers.opened_folders import sentence_of
-from helpers.rerankers import PUBLISHED, write_reranker
 from helpers.static_models import write_static
 from huggingface_hub import hf_hub_download, scan_cache_dir
 
@@ -220,36 +216,6 @@ def test_static_models_need_nothing_that_is_not_there(hub: Hub, start: Start, tm
     assert hub.fetched() == hub.repos["someone/static"].keys()
 
 
-@pytest.mark.parametrize("layout", ["modules fixed", "pylate", "stanford"])
-def test_late_interaction_needs_nothing_that_is_not_there(hub: Hub, start: Start, tmp_path: Path, layout: str) -> None:
-    folder = write_late(tmp_path / "late", layout)
-    hub.repos["someone/late"] = load_files(folder)
-    found = start().folder("someone/late")
-    assert bertcli.load(found).rank("tea", ["hot, tea"]) == bertcli.load(folder).rank("tea", ["hot, tea"])
-
-
-def test_the_layers_of_bge_m3_are_fetched(hub: Hub, start: Start, tmp_path: Path) -> None:
-    folder = write_bge_m3(tmp_path / "bge")
-    hub.repos["someone/bge"] = load_files(folder) | {"onnx/colbert_linear.pt": b"", "other.pt": b""}
-    found = start().folder("someone/bge")
-    assert sorted(path.name for path in Path(found).rglob("*.pt")) == ["colbert_linear.pt", "sparse_linear.pt"]
-    assert bertcli.load(found).rank("tea", ["hot, tea"]) == bertcli.load(folder).rank("tea", ["hot, tea"])
-
-
-def test_a_chat_template_in_a_file_is_fetched(hub: Hub, start: Start, tmp_path: Path) -> None:
-    folder = write_reranker(tmp_path / "reranker", template=PUBLISHED, in_file=True)
-    hub.repos["someone/reranker"] = load_files(folder)
-    found = start().folder("someone/reranker")
-    assert (found / "chat_template.jinja").read_bytes() == (folder / "chat_template.jinja").read_bytes()
-    assert bertcli.load(found).rank("tea", ["hot tea"]) == bertcli.load(folder).rank("tea", ["hot tea"])
-    classifier = make(tmp_path / "classifier", head="classifier", num_labels=1)
-    (classifier / "chat_template.jinja").write_text(PUBLISHED)
-    hub.repos["someone/classifier"] = load_files(classifier)
-    for place in (classifier, start().folder("someone/classifier")):
-        with pytest.raises(BertcliError, match="has a chat template and no modules"):
-            bertcli.load(place).rank("tea", ["hot tea"])
-
-
 def test_gliner_comes_with_the_tokenizer_of_its_backbone(hub: Hub, start: Start, tmp_path: Path) -> None:
     """The weights of the backbone are GLiNER's own: of its folder only the small files are fetched, once."""
     name = "someone/backbone"
@@ -279,27 +245,6 @@ def test_gliner_comes_with_the_tokenizer_of_its_backbone(hub: Hub, start: Start,
     error = start().error("someone/gliner", offline=True)
     assert f"someone/gliner is a GLiNER model without a tokenizer of its own, and needs that of '{name}'" in error
     assert "is in the cache without tokenizer.json" in error
-
-
-def test_gliner2_comes_with_the_configuration_of_its_encoder(hub: Hub, start: Start, tmp_path: Path) -> None:
-    folder = write_gliner2(tmp_path / "gliner2")
-    hub.repos["someone/gliner2"] = load_files(folder)
-    found = start().folder("someone/gliner2")
-    assert load_files(found) == load_files(folder)
-    listed = {one["model"]: one for one in info.listed(str(found.parents[2]))}
-    assert listed["someone/gliner2"]["what"] == "entities and labels of any type, on small-deberta-v2"
-    (found / "encoder_config" / "config.json").unlink()
-    assert missing(Folder(found)) == ["encoder_config/config.json"]
-    assert start().folder("someone/gliner2") == found
-    assert load_files(found) == load_files(folder)
-
-
-def test_a_tokenizer_that_is_not_there_is_asked_for(hub: Hub, start: Start) -> None:
-    files = {name: data for name, data in hub.repos["someone/shards"].items() if name != "vocab.txt"}
-    hub.repos = {"a/phobert": files | {"bpe.codes": b"", "added_tokens.json": b"{}"}}
-    error = start().error("a/phobert")
-    assert "a/phobert on the Hub has its tokenizer in bpe.codes (BERTweet, PhoBERT)" in error
-    assert hub.fetched() == set()
 
 
 def test_shards_come_with_their_index(hub: Hub, start: Start) -> None:
@@ -501,12 +446,6 @@ def test_the_connection_is_cut_half_way(hub: Hub, start: Start) -> None:
     assert hub.fetched() == {"model.safetensors"}  # the rest had come already
 
 
-def test_one_cut_is_mended_by_the_client(hub: Hub, start: Start, repos: dict[str, Path]) -> None:
-    hub.faults.cut, hub.faults.cuts = {"model.safetensors": 5000}, 1
-    folder = start().folder()
-    assert (folder / "model.safetensors").read_bytes() == (repos[MODEL] / "model.safetensors").read_bytes()
-
-
 def test_a_cut_anywhere_leaves_no_half_model(hub: Hub, start: Start, tmp_path: Path) -> None:
     process = start()
     for number, name in enumerate(["config.json", "vocab.txt", "1_Pooling/config.json", "2_Dense/model.safetensors"]):
@@ -528,17 +467,6 @@ def test_what_was_cached_survives_a_failed_update(hub: Hub, start: Start) -> Non
     hub.stop()
     assert process.folder() == before
     assert "is not in the cache" in process.error(revision="next", offline=True)
-
-
-def test_a_file_of_the_wrong_size(hub: Hub, start: Start) -> None:
-    process = start()
-    hub.faults.short = {"model.safetensors": 10}
-    assert (
-        f"A file of {MODEL} arrived from {hub.url} with the wrong size and was discarded: try again." in process.error()
-    )
-    hub.faults.short = {}
-    assert "is not in the cache" in process.error(offline=True)
-    assert open_tensors(Folder(process.folder()))
 
 
 def test_repositories_that_are_no_use_are_refused_before_anything_large(hub: Hub, start: Start) -> None:
@@ -585,31 +513,22 @@ COMMIT_HEADER, ETAG, LINKED_ETAG, LINKED_SIZE = "X-Repo-Commit", "ETag", "X-Link
 # All that an answer holds, with hostile values, and what is said then.
 HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ("described", {"sha": "/any/path"}, "has the commit '/any/path', which is no hash: check HF_ENDPOINT"),
-    ("described", {"sha": "../../x"}, "has the commit '../../x', which is no hash"),
-    ("described", {"sha": "main"}, "has the commit 'main', which is no hash"),
     ("described", {"sha": "0" * 39}, "which is no hash"),
-    ("described", {"sha": "A" * 40}, "which is no hash"),
     ("described", {"sha": None}, "has the commit null, which is no hash"),
-    ("described", {"sha": ["0" * 40]}, "which is no hash"),
     ("described", {"siblings": None}, "on the Hub has no config.json"),
     ("described", {"siblings": [{"rfilename": "../../config.json"}]}, "on the Hub has no config.json"),
-    ("described", {"siblings": [{"rfilename": "/config.json"}]}, "on the Hub has no config.json"),
     ("described", {"siblings": [{}]}, "could not be fetched from"),
     ("described", {"siblings": 7}, "could not be fetched from"),
     ("headers", {COMMIT_HEADER: "/any/path"}, "has a file of the commit '/any/path', which is not the one asked for"),
-    ("headers", {COMMIT_HEADER: "../../../x"}, "has a file of the commit '../../../x', which is not the one"),
     ("headers", {COMMIT_HEADER: "0" * 40}, f"has a file of the commit '{'0' * 40}', which is not the one asked for"),
     ("headers", {ETAG: '"../../../../x"'}, "has a file with the ETag '../../../../x', which is no name"),
-    ("headers", {ETAG: 'W/"/any/path"'}, "has a file with the ETag '/any/path', which is no name"),
     ("headers", {ETAG: "W/.."}, "has a file with the ETag '..', which is no name"),
-    ("headers", {ETAG: "e" * 300}, "which is no name"),
     ("headers", {LINKED_ETAG: "../../../x"}, "has a file with the ETag '../../../x', which is no name"),
     ("headers", {LINKED_SIZE: "1"}, "arrived from"),
     ("headers", {LINKED_SIZE: "-1"}, "arrived from"),
     ("headers", {"Location": "file:///etc/passwd"}, "could not be fetched from"),
     ("headers", {"Location": "http://127.0.0.1:9/x"}, "cannot be reached"),
     ("digest", {"": "0" * 64}, "with other bytes than announced (SHA-256) and was discarded: try again."),
-    ("digest", {"": "../../x"}, "with other bytes than announced (SHA-256) and was discarded: try again."),
 ]  # fmt: skip
 
 
@@ -753,12 +672,6 @@ def test_sentence_transformers_may_be_left_out(hub: Hub, start: Start) -> None:
     hub.stop()
     assert process.folder("all-tea-v2") == process.folder("all-tea-v2@main") == folder
     assert "There is no folder other/all-tea-v2" in process.error("other/all-tea-v2", offline=True)
-
-
-@pytest.mark.parametrize("revision", ["main", "v1.0", "refs/pr/1", "0" * 40, "a+b"])
-def test_real_revisions_pass(revision: str, tmp_path: Path) -> None:
-    with pytest.raises(BertcliError, match="is not in the cache"):
-        Source(MODEL, revision=revision, offline=True, cache_dir=tmp_path).find()
 
 
 def test_a_file_is_no_model(tmp_path: Path) -> None:

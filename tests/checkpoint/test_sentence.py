@@ -10,19 +10,13 @@ from conftest import Made
 from helpers.checkpoints import Dense, Sentence, make
 from helpers.opened_folders import layout_of, sentence_of
 from helpers.terminal import bertcli
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from bertcli import load
 from bertcli.errors import BertcliError
 from bertcli.folder.cache import missing
 from bertcli.folder.files import Folder
-from bertcli.kinds.dense import DenseEncoder
-from bertcli.kinds.kind import Kind
-from bertcli.kinds.layers import read_pair_activation
 from bertcli.kinds.sparse_vectors import SpladeWeights
 
-HIDDEN = 32  # of the checkpoints that `make` makes
 TORCH = "torch.nn.modules.activation."
 TRANSFORMER: dict[str, Any] = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
 
@@ -46,61 +40,11 @@ def folder(tmp_path: Path) -> Path:
     return make(tmp_path / "model", sentence=Sentence(dense=(Dense(7),), normalize=True, max_seq_length=20))
 
 
-def test_a_folder_that_says_nothing(made: Made) -> None:
-    assert sentence_of(made()) == DenseEncoder()
-    assert sentence_of(made()).reason == "mean, since the checkpoint specifies no pooling"
-
-
-@pytest.mark.parametrize("style", ["legacy", "new"])
-@pytest.mark.parametrize("mode", ["cls", "mean", "max", "mean_sqrt_len", "weightedmean", "lasttoken"])
-def test_one_pooling(made: Made, style: str, mode: str) -> None:
-    config = sentence_of(made(sentence=Sentence((mode,), style)))
-    assert config == DenseEncoder((mode,), reason=f"{mode}, from 1_Pooling/config.json")
-
-
-def test_several_poolings_keep_the_order_of_their_concatenation(made: Made) -> None:
-    flags = sentence_of(made(sentence=Sentence(("mean_sqrt_len", "mean", "cls", "max"), "legacy")))
-    assert flags.pooling == ("cls", "max", "mean", "mean_sqrt_len")
-    listed = sentence_of(made(sentence=Sentence(("mean", "cls"), "new")))
-    assert listed.pooling == ("mean", "cls")
-    assert listed.reason == "mean + cls, from 1_Pooling/config.json"
-
-
-def test_all_flags_off_means_mean(folder: Path) -> None:
-    change(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=False)
-    assert sentence_of(folder).pooling == ("mean",)
-
-
 def test_poolings_that_are_not_there_are_refused_by_name(made: Made) -> None:
     with pytest.raises(
         BertcliError, match=r"1_Pooling/config\.json asks for the pooling 'first'; bertcli supports cls, max"
     ):
         sentence_of(made(sentence=Sentence(("mean", "first"), "new")))
-
-
-@pytest.mark.parametrize("with_folder", [True, False])
-def test_the_entry_alone_normalizes(made: Made, with_folder: bool) -> None:
-    folder = made(sentence=Sentence(normalize=True, normalize_folder=with_folder))
-    assert (folder / "2_Normalize").is_dir() == with_folder
-    assert sentence_of(folder).normalize
-    assert not sentence_of(made(sentence=Sentence())).normalize
-
-
-def test_limits(made: Made) -> None:
-    assert layout_of(made(sentence=Sentence(max_seq_length=20))).transformer_settings.limit == 20
-    assert layout_of(made(sentence=Sentence())).transformer_settings.limit is None
-
-
-def test_the_limit_is_what_the_tokenizer_is_called_with(folder: Path) -> None:
-    file = folder / "sentence_bert_config.json"
-    change(file, processing_kwargs={"text": {"max_length": 7, "truncation": True}})
-    assert layout_of(folder).transformer_settings.limit == 7
-    change(file, processing_kwargs={"common": {"return_tensors": "pt"}, "text": None, "chat_template": {"x": 1}})
-    assert layout_of(folder).transformer_settings.limit == 20
-    for called in ({"text": {"add_special_tokens": False}}, {"common": {"x": 1}}, {"text": {"truncation": False}}, 3):
-        change(file, processing_kwargs=called)
-        with pytest.raises(BertcliError, match="processing_kwargs"):
-            _ = layout_of(folder).transformer_settings
 
 
 def test_the_limit_needs_no_other_file_in_order(folder: Path) -> None:
@@ -135,44 +79,6 @@ def test_sparse_pooling(tmp_path: Path, first: str) -> None:
         change(file, **{key: "mean"})
         with pytest.raises(BertcliError, match=f"1_SpladePooling/config.json has the {key} 'mean'; bertcli supports"):
             sentence_of(folder)
-
-
-SIGMOID, TANH, IDENTITY = f"{TORCH}Sigmoid", f"{TORCH}Tanh", "torch.nn.modules.linear.Identity"
-BY_MODEL, BY_CONFIG, BEFORE_4 = "activation_fn", "sentence_transformers", "sbert_ce_default_activation_function"
-
-
-@pytest.mark.parametrize(
-    ("model", "config", "expected"),
-    [
-        ({}, {}, "sigmoid"),
-        ({BY_MODEL: TANH}, {BY_CONFIG: {BY_MODEL: SIGMOID}}, "tanh"),
-        ({BY_MODEL: None}, {BY_CONFIG: {BY_MODEL: IDENTITY}, BEFORE_4: SIGMOID}, "identity"),
-        ({}, {BEFORE_4: "torch.nn.Identity"}, "identity"),
-        ({}, {BEFORE_4: None, BY_CONFIG: None}, "sigmoid"),
-    ],
-)
-def test_the_activation_of_scores(tmp_path: Path, model: dict[str, Any], config: dict[str, Any], expected: str) -> None:
-    folder = make(tmp_path)
-    change(folder / "config_sentence_transformers.json", **model)
-    change(folder / "config.json", **config)
-    assert read_pair_activation(layout_of(folder)) == expected
-
-
-@pytest.mark.parametrize("name", ["os.system", "evil.Sigmoid", f"{TORCH}ReLU", "Sigmoid", 3, []])
-def test_an_activation_of_scores_that_is_not_allowed(tmp_path: Path, name: Any) -> None:
-    folder = make(tmp_path)
-    change(folder / "config.json", sentence_transformers={"activation_fn": name})
-    with pytest.raises(BertcliError, match=r"config\.json asks for the activation .*torch's Identity, Sigmoid, Tanh"):
-        read_pair_activation(layout_of(folder))
-
-
-def test_dense_layers_are_chained(made: Made) -> None:
-    layers = (Dense(7), Dense(5, False, "torch.nn.modules.linear.Identity"), Dense(3, True, f"{TORCH}GELU"))
-    config = sentence_of(made(sentence=Sentence(("mean", "max"), dense=layers)))
-    assert [dense.weight.shape for dense in config.dense] == [(7, 2 * HIDDEN), (5, 7), (3, 5)]
-    assert [dense.activation for dense in config.dense] == ["tanh", "identity", "gelu"]
-    assert [dense.bias is None for dense in config.dense] == [False, True, False]
-    assert all(dense.weight.dtype == np.float32 for dense in config.dense)
 
 
 def test_the_default_activation_is_tanh(folder: Path) -> None:
@@ -345,38 +251,3 @@ def test_a_default_prompt_is_handed_on(folder: Path) -> None:
     change(file, default_prompt_name="no such")
     with pytest.raises(BertcliError, match="default_prompt_name 'no such' but no such prompt"):
         sentence_of(folder)
-
-
-def test_missing_files_are_those_of_the_modules(folder: Path) -> None:
-    assert layout_of(folder).missing_files() == []
-    (folder / "1_Pooling" / "config.json").unlink()
-    (folder / "2_Dense" / "model.safetensors").unlink()
-    assert layout_of(folder).missing_files() == ["1_Pooling/config.json", "2_Dense/model.safetensors"]
-
-
-words = st.sampled_from(
-    ["", "mean", "1_Pooling", "..", "type", "path", "sentence_transformers.models.Pooling", "pooling_mode"]
-)
-anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | words | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
-)
-NAMES = ["modules.json", "1_Pooling/config.json", "2_Dense/config.json", "sentence_bert_config.json"]
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(name=st.sampled_from(NAMES), key=st.text(max_size=1) | words, value=anything, whole=st.booleans())
-def test_any_file_is_read_or_refused(folder: Path, name: str, key: str, value: Any, whole: bool) -> None:
-    file = folder / name
-    before = file.read_text()
-    keys = json.loads(before)
-    changed = (
-        [*keys, value] if isinstance(keys, list) else keys | {(sorted(keys) or [key])[len(key) % len(keys)]: value}
-    )
-    try:
-        file.write_text(json.dumps(value if whole else changed))
-        assert isinstance(sentence_of(folder), Kind)
-    except BertcliError:
-        pass
-    finally:
-        file.write_text(before)

@@ -207,29 +207,6 @@ def test_t5s_decoder_is_not_read(tmp_path: Path) -> None:
     }
 
 
-def test_causal_models_run_in_every_command(tmp_path: Path) -> None:
-    folder = write_qwen_folder(tmp_path / "model")
-    found = command("encode", "-m", folder, "--prompt-name", "query", "--format", "jsonl", "The hot tea")
-    np.testing.assert_allclose(found.records[0]["embedding"], GOLDEN["qwen"]["lasttoken/query"][0], atol=2e-6)
-    assert "pooling lasttoken, from 1_Pooling/config.json" in found.err
-    told = command("trace", "-m", folder, "hot tea").out
-    rows = [line.split() for line in told.splitlines()]
-    assert ["rotary", "positions", "Query", "norm"] in [row[:4] for row in rows]
-    assert any({"scaled", "Rotated", "query", "keyᵀ"} <= {*row} for row in rows)
-    assert "what is seen" in told
-    assert "; attention is counted whole, also where tokens are not seen)" in told
-    assert "lm (NextToken), tied to embeddings.token" in command("params", "-m", folder).out
-    assert "predicts the next word" in command("fill-mask", "-m", folder, "hot tea").err
-    assert "predicts the next word" in command("score", "-m", folder, "hot tea").err
-    page = tmp_path / "pass.html"
-    assert command("trace", "-m", folder, "hot tea", "-o", page).status == 0
-    assert "where 0 ≤ i − j else −∞" in command("trace", "-m", folder, "hot tea", "--formulas").out
-    assert "(--method delete)" in command("explain", "-m", folder, "hot tea", "--contrast", "tea").err
-    assert command("explain", "-m", folder, "hot tea", "--contrast", "tea", "--method", "delete").status == 0
-    exported = command("export", "-m", folder, "-o", tmp_path / "m.onnx")
-    assert exported.status == 0, exported.err
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_static_models_equal_sentence_transformers(tmp_path: Path, layout: str) -> None:
     write_static(tmp_path, layout)
@@ -237,14 +214,6 @@ def test_static_models_equal_sentence_transformers(tmp_path: Path, layout: str) 
     model = bertcli.load(tmp_path)
     np.testing.assert_allclose(model.encode(GOLDEN["texts"]), GOLDEN["static"][layout], atol=1e-6)
     assert (model.heads, model.config.hidden_size, model.notes) == ((), WIDTH, ())
-
-
-def test_static_models_of_model2vec_need_no_modules(tmp_path: Path) -> None:
-    write_static(tmp_path, "model2vec")
-    (tmp_path / "modules.json").unlink()
-    assert missing(Folder(tmp_path)) == []
-    vectors = bertcli.load(tmp_path).encode(GOLDEN["texts"])
-    np.testing.assert_allclose(vectors, GOLDEN["static"]["model2vec"], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["plain", "float16, mapped and weighted", "int8", "int8, mapped and weighted"])
@@ -311,16 +280,6 @@ def test_static_models_cut_texts_where_their_tokenizer_does(tmp_path: Path) -> N
         assert np.array_equal(model.encode(["the king drinks hot tea"]), model.encode([kept]))
     told = command("encode", "-m", tmp_path, "the king drinks hot tea", "--format", "jsonl").err
     assert "had more than 3 tokens" in told
-
-
-def test_static_models_lack_what_their_modules_need(tmp_path: Path) -> None:
-    write_static(tmp_path, "folder")
-    for name in ("model.safetensors", "tokenizer.json"):
-        (tmp_path / "0_StaticEmbedding" / name).rename(tmp_path / name)
-        assert missing(Folder(tmp_path)) == [f"0_StaticEmbedding/{name}"]
-        (tmp_path / name).rename(tmp_path / "0_StaticEmbedding" / name)
-    (tmp_path / "0_StaticEmbedding" / "model.safetensors").unlink()
-    assert missing(Folder(tmp_path), weights=False) == []
 
 
 TABLE = np.zeros((3, WIDTH), np.float32)
@@ -397,20 +356,6 @@ def test_jina_v5_takes_the_adapter_of_a_task(tmp_path: Path, case: str, engine: 
     assert inside.out == found.out
 
 
-@pytest.mark.parametrize(("name", "case"), JINA_NAMES)
-@pytest.mark.parametrize("engine", ["numpy", "onnx"])
-def test_jina_v5_takes_the_adapter_that_a_prompts_name_has(tmp_path: Path, name: str, case: str, engine: str) -> None:
-    folder = write_jina(tmp_path / "jina", "qwen3")
-    texts = [*GOLDEN["texts"], *GOLDEN["long"]]
-    arguments = ["--prompt-name", name, *texts, "--engine", engine, "--format", "jsonl"]
-    # As in the published code, a task that is given with the texts goes before the one that is opened.
-    for model in (folder, f"{folder}+retrieval"):
-        found = command("encode", "-m", model, *arguments)
-        assert found.status == 0, found.error
-        vectors = [record["embedding"] for record in found.records]
-        np.testing.assert_allclose(vectors, GOLDEN["jina"][f"qwen3/{case}"], rtol=0, atol=1e-5)
-
-
 def test_jina_v5_takes_another_adapter_for_each_request(tmp_path: Path) -> None:
     folder = write_jina(tmp_path / "jina", "eurobert")
     texts = [*GOLDEN["texts"], *GOLDEN["long"]]
@@ -432,28 +377,6 @@ def test_jina_v5_takes_another_adapter_for_each_request(tmp_path: Path) -> None:
     changed = replace(opened, name="other")
     with pytest.raises(BertcliError, match="has no other adapter"):
         changed.encode(texts, prompt_name="text-matching")
-
-
-def test_jina_v5_is_served_and_evaluated_with_a_tasks_adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = write_jina(tmp_path / "jina", "qwen3")
-    served: list[Any] = []
-    monkeypatch.setattr("bertcli.wings.serve.run.serve", lambda models, *rest: served.extend(models))
-    assert command("serve", "-m", f"{folder}+text-matching", "--engine", "numpy").status == 0
-    (one,) = served
-    texts = [*GOLDEN["texts"], *GOLDEN["long"]]
-    expected = np.array(GOLDEN["jina"]["qwen3/text-matching/document"])
-    np.testing.assert_allclose(one.model.encode(texts), expected, rtol=0, atol=1e-5)
-
-    data = tmp_path / "sts.csv"
-    numbers = range(len(texts) - 1)
-    rows = [f'"{texts[i]}","{texts[i + 1]}",{i % 3}' for i in numbers]
-    data.write_text("\n".join(["sentence1,sentence2,score", *rows]) + "\n", encoding="utf-8")
-    result = command("evaluate", data, "-m", f"{folder}+text-matching", "--format", "json")
-    assert result.status == 0, result.error
-    (of_model,) = json.loads(result.out)["models"]
-    cosines = [float(expected[i] @ expected[i + 1]) for i in numbers]
-    pearson = np.corrcoef(cosines, [i % 3 for i in numbers])[0, 1]
-    assert of_model["metrics"]["pearson"]["value"] == pytest.approx(pearson, abs=1e-4)
 
 
 def test_jina_v5_searches_with_one_adapter(tmp_path: Path) -> None:

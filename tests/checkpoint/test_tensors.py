@@ -12,10 +12,6 @@ import numpy as np
 import pytest
 from helpers.checkpoint_files import narrow, write_safetensors
 from helpers.checkpoints import DTYPES, make
-from hypothesis import HealthCheck, event, example, given, settings
-from hypothesis import strategies as st
-from safetensors import deserialize
-from safetensors.numpy import load_file
 
 from bertcli import load
 from bertcli.errors import BertcliError
@@ -164,15 +160,6 @@ def test_opening_440_megabytes_takes_no_memory(tmp_path: Path) -> None:
     assert peak < 1_000_000
 
 
-def test_the_reference_reads_the_same(tmp_path: Path) -> None:
-    folder = make(tmp_path, dtype="F16", position_ids_buffer=True)
-    expected = load_file(folder / SINGLE_FILE)
-    tensors = open_tensors(Folder(folder))
-    assert set(tensors) == set(expected)
-    for name, tensor in tensors.items():
-        np.testing.assert_array_equal(tensor.array, expected[name])
-
-
 # ------------------------------------------------------------------------------------------------------------ shards
 
 
@@ -317,46 +304,21 @@ def test_a_forbidden_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 DATA = bytes(8)
 HOSTILE = {
     "empty": b"",
-    "seven bytes": b"1234567",
     "petabyte": struct.pack("<Q", 10**15) + b"{}",
-    "all ones": b"\xff" * 64,
-    "longer than the file": struct.pack("<Q", 100) + b"{}",
-    "no header": file_of(b""),
-    "list": file_of([]),
-    "half an object": file_of(b'{"a": '),
-    "not UTF-8": file_of(b'{"\xff": 1}'),
     "deep": file_of(b'{"a":' + b"[" * 200_000),
     "long number": file_of(b'{"a":' + b"9" * 5000 + b"}"),
-    "NaN": file_of(b'{"a": NaN}'),
     "twice": file_of(twice(entry(), entry(offsets=[8, 16])), bytes(16)),
-    "metadata": file_of({"__metadata__": {"a": 1}}),
-    "metadata list": file_of({"__metadata__": []}),
     "surrogate": file_of(b'{"\\ud800": {}}'),
     "escape": file_of({"\33[2J": entry()}, DATA),
     "escape at a gap": file_of({"\33[2J": entry(offsets=[8, 16])}, bytes(16)),
-    "no object": file_of({"a": 3}),
-    "dtype": file_of({"a": entry("F31")}, DATA),
-    "dtype list": file_of({"a": entry(["F32"])}, DATA),
     "four bits": file_of({"a": entry("F4", [16])}, DATA),
-    "no shape": file_of({"a": {"dtype": "F32", "data_offsets": [0, 8]}}, DATA),
-    "shape number": file_of({"a": entry(shape=2)}, DATA),
-    "shape true": file_of({"a": entry("F64", [True])}, DATA),
-    "shape float": file_of({"a": entry(shape=[2.0])}, DATA),
     "shape negative": file_of({"a": entry(shape=[-1, -2])}, DATA),
-    "shape overflow": file_of({"a": entry(shape=[2**62, 4, 2])}, DATA),
-    "shape overflow of none": file_of({"a": entry(shape=[2**62, 4, 0], offsets=[0, 0])}),
     "shape too long for an array": file_of({"a": entry(shape=[2**62, 0, 4], offsets=[0, 0])}),
     "rank": file_of({"a": entry(shape=[1] * 65 + [2])}, DATA),
-    "offsets": file_of({"a": entry(offsets=[8])}, DATA),
-    "offsets text": file_of({"a": entry(offsets=["0", "8"])}, DATA),
     "backwards": file_of({"a": entry(offsets=[8, 0])}, DATA),
-    "size": file_of({"a": entry(shape=[3])}, DATA),
     "truncated": file_of({"a": entry()}, DATA[:-1]),
-    "far away": file_of({"a": entry(offsets=[2**50, 2**50 + 8])}, DATA),
     "gap": file_of({"a": entry(), "b": entry(offsets=[12, 20])}, bytes(20)),
     "overlap": file_of({"a": entry(), "b": entry(offsets=[4, 12])}, bytes(12)),
-    "same place": file_of({"a": entry(), "b": entry()}, DATA),
-    "tail": file_of({"a": entry()}, DATA + b"!"),
 }
 OUR_REASONS = {
     "petabyte": "claims a header of 1,000,000,000,000,000 bytes, but at most 10,000,000 are allowed",
@@ -383,14 +345,6 @@ def test_a_tensor_described_twice_alike_is_refused(tmp_path: Path) -> None:
         opened(tmp_path, file_of(twice(entry(), entry()), DATA))
 
 
-def test_the_header_is_not_read_beyond_its_limit(tmp_path: Path) -> None:
-    with (tmp_path / SINGLE_FILE).open("wb") as file:
-        file.write(struct.pack("<Q", 2**40))
-        file.truncate(2**40 + 8)  # a hole
-    with pytest.raises(BertcliError, match="at most 10,000,000 are allowed"):
-        open_tensors(Folder(tmp_path))
-
-
 def test_a_header_that_is_there_is_not_parsed_beyond_its_limit(tmp_path: Path) -> None:
     """Brackets by the million would fill forty times their own room."""
     text = b'{"a":[' + b"[]," * 3_400_000 + b"[]]}"
@@ -408,77 +362,3 @@ def test_a_long_name_does_not_flood_the_message(tmp_path: Path) -> None:
     with pytest.raises(BertcliError) as caught:
         opened(tmp_path, file_of({"a" * 10**6: entry("?")}, DATA))
     assert len(str(caught.value)) < 1000
-
-
-WHOLE = file_of(
-    {"__metadata__": {"format": "pt"}, "w": entry("F32", [2, 3], [0, 24]), "b": entry("F16", [4], [24, 32])},
-    bytes(range(32)),
-)
-numbers = st.integers(-1, 40) | st.sampled_from([2**31, 2**32, 2**62, 2**63, 2**64, 10**30])
-values = st.recursive(
-    st.none() | st.booleans() | numbers | st.floats() | st.text(max_size=3) | st.sampled_from(["F32", "F16", "I64"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["dtype", "shape", "a"]), inner),
-)
-SIZES = {"F32": 4, "BF16": 2, "I64": 8, "BOOL": 1}
-odd_values: st.SearchStrategy[Any] = values | st.tuples(numbers, numbers).map(sorted)
-
-
-@st.composite
-def files(draw: st.DrawFn) -> bytes:
-    """A file with a few tensors, in half of the cases with something odd in its header or at its end."""
-    header: dict[str, Any] = {}
-    end = 0
-    for name in sorted(draw(st.sets(st.text(max_size=3), max_size=4))):
-        dtype, shape = draw(st.sampled_from(list(SIZES))), draw(st.lists(st.integers(0, 4), max_size=3))
-        begin, end = end, end + SIZES[dtype] * int(np.prod(shape))
-        header[name] = entry(dtype, shape, [begin, end])
-    if draw(st.booleans()) and header:
-        odd = header[draw(st.sampled_from(sorted(header)))]
-        odd[draw(st.sampled_from(sorted(odd)))] = draw(odd_values)
-    if draw(st.booleans()):
-        texts: st.SearchStrategy[Any] = st.dictionaries(st.text(max_size=2), st.text(max_size=2))
-        header["__metadata__"] = draw(texts | values)
-    return file_of(header, draw(st.binary(min_size=end, max_size=end + draw(st.sampled_from([0, 0, 0, 1])))))
-
-
-def accepts(folder: Path, content: bytes) -> bool:
-    """Whether the file opens; then every tensor lies inside it and agrees with the reference implementation."""
-    try:
-        tensors = opened(folder, content)
-    except BertcliError:
-        return False
-    assert sum(tensor.nbytes for tensor in tensors.values()) <= len(content)
-    reference = deserialize(content)  # type: ignore[no-untyped-call]
-    expected = {name: (tuple(one["shape"]), one["dtype"], bytes(one["data"])) for name, one in reference}
-    assert {t.name: (t.shape, t.dtype, t.array.tobytes()) for t in tensors.values()} == expected
-    return True
-
-
-@pytest.fixture(scope="module")
-def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("fuzzed")
-
-
-quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@quick
-@given(content=files())
-@example(content=WHOLE)
-def test_any_header_is_read_or_refused(fuzzed: Path, content: bytes) -> None:
-    event("read" if accepts(fuzzed, content) else "refused")
-
-
-@quick
-@given(
-    edits=st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), max_size=6),
-    size=st.integers(0, len(WHOLE)),
-)
-@example(edits=[], size=len(WHOLE))
-def test_any_damage_is_read_or_refused(fuzzed: Path, edits: list[tuple[int, int]], size: int) -> None:
-    content = bytearray(WHOLE)
-    for position, byte in edits:
-        content[position] = byte
-    readable = accepts(fuzzed, bytes(content))
-    assert readable or edits
-    assert not accepts(fuzzed, bytes(content[:size])) or size == len(WHOLE)

@@ -1,6 +1,5 @@
 """Damaged and hostile files of a checkpoint: refused in a short message, in little memory."""
 
-import io
 import json
 import tracemalloc
 from pathlib import Path
@@ -11,24 +10,16 @@ from helpers.checkpoints import Dense, Sentence, make
 from helpers.opened_folders import sentence_of, tokenizer_of
 
 from bertcli.errors import BertcliError
-from bertcli.folder.files import VOCABULARY_LIMIT, Folder
+from bertcli.folder.files import VOCABULARY_LIMIT
 from bertcli.weights.loading import read_config
-from bertcli.weights.tensors import open_tensors
 
 BERT = {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
 
 
-@pytest.mark.parametrize("key", ["model_type", "position_embedding_type", "hidden_act"])
+@pytest.mark.parametrize("key", ["model_type", "hidden_act", "architectures"])
 @pytest.mark.parametrize("value", ["a" * 5000, ["b" * 5000], {"c" * 5000: 1}])
 def test_untrusted_values_of_a_config_do_not_flood_the_message(key: str, value: Any, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(BERT | {key: value}), encoding="utf-8")
-    with pytest.raises(BertcliError) as caught:
-        read_config(tmp_path / "config.json")
-    assert len(str(caught.value).replace(str(tmp_path), "")) < 400
-
-
-def test_untrusted_architecture_does_not_flood_the_message(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(BERT | {"architectures": ["x" * 5000]}), encoding="utf-8")
     with pytest.raises(BertcliError) as caught:
         read_config(tmp_path / "config.json")
     assert len(str(caught.value).replace(str(tmp_path), "")) < 400
@@ -63,18 +54,3 @@ def test_untrusted_terabyte_in_a_small_file_s_place_is_not_read(name: str, tmp_p
         assert tracemalloc.get_traced_memory()[1] < 2 * VOCABULARY_LIMIT
     finally:
         tracemalloc.stop()
-
-
-def test_untrusted_header_that_claims_a_petabyte_costs_nothing(tmp_path: Path) -> None:
-    entry = {"dtype": "F32", "shape": [10**15 // 4], "data_offsets": [0, 10**15]}
-    header = json.dumps({"a": entry}).encode()
-    claims = ((10**15).to_bytes(8, "little") + b"{}", len(header).to_bytes(8, "little") + header + bytes(64))
-    for content in claims:
-        (tmp_path / "model.safetensors").write_bytes(content)
-        tracemalloc.start()
-        try:
-            with pytest.raises(BertcliError, match="is not a usable safetensors file"):
-                open_tensors(Folder(tmp_path))
-            assert tracemalloc.get_traced_memory()[1] < 100_000 + io.DEFAULT_BUFFER_SIZE  # of the open file
-        finally:
-            tracemalloc.stop()

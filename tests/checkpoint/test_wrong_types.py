@@ -79,19 +79,9 @@ def test_info_formats_no_value_that_nobody_has_checked(family: str, tmp_path: Pa
                             "architectures", "model_type") if key in (*written, "architectures")]  # fmt: skip
     for key, value in [(key, value) for key in keys for value in wrong]:
         file.write_text(json.dumps({**written, key: value}), encoding="utf-8")
-        for form in ("table", "json"):
-            result = bertcli("info", folder, "--format", form)
-            assert "Unexpected error" not in result.err, (key, value, result.err)
-            assert result.out
+        result = bertcli("info", folder)  # the table formats what the record holds
+        assert "Unexpected error" not in result.err, (key, value, result.err)
+        assert result.out
     file.write_text("[1]")
     (folder / "modules.json").write_text("7")
     assert "Unexpected error" not in bertcli("info", folder).err
-
-
-@pytest.mark.parametrize("group", ["text", "common", "chat_template"])
-@pytest.mark.parametrize("wrong", [1e-12, True, "rr", [1]])
-def test_settings_of_a_call_that_are_no_object(group: str, wrong: Any, tmp_path: Path) -> None:
-    folder = write_reranker(tmp_path / "model", **KINDS["published"])
-    file = folder / "sentence_bert_config.json"
-    file.write_text(json.dumps(json.loads(file.read_bytes()) | {"processing_kwargs": {group: wrong}}))
-    assert f"{group} in it must be an object" in bertcli("rank", "-m", folder, "tea", "hot tea").error

@@ -62,12 +62,8 @@ def test_choices_that_differ_by_their_commas_are_no_result_to_continue(chooser: 
         (["tea", "--candidates", "a"], 2, "there is no bundled model for classify --candidates"),
         (["tea", "--choices", "a"], 2, "there is no bundled model for classify --choices"),
         (["-m", "CHOOSER", "tea", "--choices"], 2, "give the text, and the choices after it"),
-        (["-m", "JUDGE", "tea", "--candidates", "a,,b"], 1, "There is an empty candidate"),
-        (["-m", "JUDGE", "tea", "--candidates", "a", "--template", "It is."], 2, "has no {}"),
-        (["-m", "JUDGE", "tea", "--template", "It is {}."], 2, "are for candidates (--candidates)"),
         (["-m", "bert-mini-sentiment", "tea", "--candidates", "a"], 1, "Candidates need a model that tells entailment"),
         (["-m", "JUDGE", "tea", "--candidates", "a", "--activation", "none"], 2, "exclude each other"),
-        (["-m", "JUDGE", "tea", "--choices", "a"], 1, "needs a multiple-choice head"),
     ],
 )
 def test_candidates_and_choices_refuse_in_a_line(

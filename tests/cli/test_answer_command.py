@@ -33,13 +33,6 @@ def test_answer_gives_the_records_of_the_library(reader: Path, tmp_path: Path) -
     assert bertcli(*arguments, "-i", lines, "--context", CONTEXT).records == expected
 
 
-def test_answer_passes_its_options_on(reader: Path) -> None:
-    expected = library.load(reader).answer(QUESTIONS, CONTEXT * 3, top_k=2, no_answer=True)
-    texts = (*QUESTIONS, "--context", CONTEXT * 3)
-    found = bertcli("answer", "-m", reader, *texts, "--top-k", "2", "--no-answer", "--format", "jsonl").records
-    assert found == expected
-
-
 def test_answer_prints_a_table_or_marks(reader: Path) -> None:
     (record,) = library.load(reader).answer(QUESTIONS[:1], CONTEXT)
     (best,) = record["answers"]
@@ -86,11 +79,8 @@ def test_answer_keeps_going(reader: Path, tmp_path: Path) -> None:
         (["Who?", "--context", "x"], 2, "there is no bundled model for answer"),
         (["-m", "READER", "Who?"], 2, "--context: give the text that holds the answer"),
         (["-m", "READER", "Who?", "-i", "asked.jsonl"], 2, "--input: give questions or --input, not both"),
-        (["-m", "READER", "Who?", "--context", ""], 1, "The context of text 0 ('Who?') is empty"),
-        (["-m", "READER", "river " * 60, "--context", "x"], 1, "has 60 tokens, which leaves 0 of a window's 48"),
         (["-m", "bert-mini-mlm", "Who?", "--context", "x"], 1, "-m deepset/bert-base-cased-squad2"),
         (["-m", "READER", "Who?", "--context", "x", "--context-column", "y"], 2, "give --context or --context-column"),
-        (["-m", "READER", "Who?", "--context", "x", "--top-k", "0"], 2, "--top-k"),
     ],
 )
 def test_answer_refuses_in_a_line(arguments: list[str], status: int, message: str, reader: Path) -> None:

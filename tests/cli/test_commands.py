@@ -1,7 +1,5 @@
-"""Every run command with texts from arguments, files and pipes, alone and in pairs, into every form of output."""
+"""What run commands say of texts and models, whatever they read and write; that is in tests/files/test_every_*.py."""
 
-import csv
-import io
 import json
 import os
 from collections.abc import Callable
@@ -14,8 +12,7 @@ from conftest import Made
 from helpers.batches import compute_together
 from helpers.checkpoint_files import Dense
 from helpers.checkpoints import Sentence, make
-from helpers.crashes import crashing
-from helpers.terminal import bertcli, continued, wrong_usage
+from helpers.terminal import bertcli, wrong_usage
 from safetensors.numpy import load_file
 
 import bertcli as library
@@ -24,96 +21,12 @@ from bertcli.errors import BertcliError
 COMMANDS = ("encode", "classify", "fill-mask", "score", "tokenize")
 TEXTS = ("The [MASK] sat on the mat.", 'A "[MASK]", of tea\t—  中国😀', "[MASK]")
 PAIR = "It was hot."
-KEYS = {
-    "encode": ["index", "text", "tokens", "truncated", "embedding"],
-    "classify": ["index", "text", "text_pair", "truncated", "labels"],
-    "fill-mask": ["index", "text", "truncated", "masks"],
-    "score": ["index", "text", "truncated", "tokens", "loss", "pseudo_perplexity"],
-    "tokenize": ["index", "text", "tokens", "ids", "segments", "offsets"],
-}
-PAIRED = ("classify", "tokenize")  # that have --text-pair
+LONG = "The cat sat on the mat, and she drank hot tea with milk. " * 3
 
 
 @pytest.fixture
 def model(made: Made) -> Path:
     return made(head="pretraining", seed=7)
-
-
-def write_jsonl(file: Path, texts: tuple[str, ...], pair: str | None, second: str) -> None:
-    lines = [json.dumps({"text": text, second: pair}) + "\n" for text in texts]
-    file.write_text("".join(lines), encoding="utf-8")
-
-
-def write_table(file: Path, texts: tuple[str, ...], pair: str | None, second: str, delimiter: str) -> None:
-    stream = io.StringIO()
-    csv.writer(stream, delimiter=delimiter).writerows([("id", "said", second), *((7, text, pair) for text in texts)])
-    file.write_bytes(stream.getvalue().encode())
-
-
-def feed(
-    form: str, texts: tuple[str, ...], pair: str | None, folder: Path, second: str = "text_pair"
-) -> tuple[list[str], str | None]:
-    """Arguments and standard input that bring these texts to a command; `second`: the field of their pairs in rows."""
-    file = folder / f"input.{form}"
-    named = [] if pair is None or second == "text_pair" else ["--pair-column", second]
-    by_option = ["--text-pair", pair] if pair else []
-    match form:
-        case "arguments":
-            return [*texts, *by_option], None
-        case "stdin":
-            return by_option, "".join(text + "\n" for text in texts)
-        case "dash":
-            return ["-i", "-", *by_option], "\r\n".join(texts)
-        case "txt":
-            file.write_text("\n".join(texts), encoding="utf-8")
-            return ["--input", str(file), *by_option], None
-        case "jsonl":
-            write_jsonl(file, texts, pair, second)
-            return ["-i", str(file), *named], None
-        case _:
-            write_table(file, texts, pair, second, "," if form == "csv" else "\t")
-            return ["-i", str(file), "--column", "said", *named], None
-
-
-ROWS = ("jsonl", "csv", "tsv")
-FORMS = ("arguments", "stdin", "dash", "txt", *ROWS)
-
-
-@pytest.mark.parametrize(
-    ("command", "form", "pair"),
-    [(command, form, None) for command in COMMANDS for form in FORMS]
-    # Without an option for them, pairs are in rows.
-    + [(command, form, PAIR) for command in COMMANDS for form in (FORMS if command in PAIRED else ROWS)],
-)
-def test_commands_texts_from_everywhere(
-    command: str, form: str, pair: str | None, model: Path, made: Made, tmp_path: Path
-) -> None:
-    if command == "classify" and pair is None:  # the next-sentence head of the other checkpoint needs pairs
-        model = made(head="classifier")
-    arguments, stdin = feed(form, TEXTS, pair, tmp_path, "second" if command == "classify" else "text_pair")
-    result = bertcli(command, "-m", model, "--format", "jsonl", *arguments, stdin=stdin)
-    assert result.status == 0, result.err
-    assert [record["text"] for record in result.records] == list(TEXTS)
-    assert [record["index"] for record in result.records] == [0, 1, 2]
-    assert all(list(record) == KEYS[command] for record in result.records)
-    expected, _ = feed("jsonl" if pair and command not in PAIRED else "arguments", TEXTS, pair, tmp_path)
-    assert result.records == bertcli(command, "-m", model, "--format", "jsonl", *expected).records
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_same_records_in_every_form(command: str, model: Path, tmp_path: Path) -> None:
-    arguments = [command, "-m", str(model), *TEXTS, *(["--text-pair", PAIR] if command in PAIRED else [])]
-    lines = bertcli(*arguments, "--format", "jsonl").records
-    assert json.loads(bertcli(*arguments, "--format", "json").out) == lines
-    for ending in ("json", "jsonl"):
-        file = tmp_path / f"out.{ending}"
-        file.write_text("old", encoding="utf-8")
-        result = bertcli(*arguments, "-o", file)
-        assert (result.status, result.out) == (0, "")
-        text = file.read_text(encoding="utf-8")
-        assert (json.loads(text) if ending == "json" else [json.loads(line) for line in text.splitlines()]) == lines
-        assert "中国😀" in text
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "out.jsonl"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -126,8 +39,11 @@ def test_commands_same_records_as_from_python(command: str, model: Path, tmp_pat
         "score": lambda: list(loaded.score(TEXTS)),
         "tokenize": lambda: [tokens.ids for tokens in loaded.tokenizer.encode(TEXTS)],
     }
-    texts, _ = feed("jsonl", TEXTS, PAIR if command in ("encode", "classify") else None, tmp_path)
-    records = bertcli(command, "-m", model, *texts, "--format", "jsonl").records
+    file = tmp_path / "in.jsonl"
+    pair = {"text_pair": PAIR} if command in ("encode", "classify") else {}
+    file.write_text("".join(json.dumps({"text": text, **pair}) + "\n" for text in TEXTS), encoding="utf-8")
+    second = ["--pair-column", "text_pair"] if command == "classify" else []
+    records = bertcli(command, "-m", model, "-i", file, *second, "--format", "jsonl").records
     field = {"encode": "embedding", "tokenize": "ids"}.get(command)
     found = [record[field] for record in records] if field else records
     if command == "encode":
@@ -165,34 +81,7 @@ def test_commands_tokenize_needs_neither_weights_nor_a_configuration(model: Path
     assert bertcli("tokenize", "-m", tmp_path, "tea", "--format", "jsonl").records[0]["tokens"][1] == "tea"
 
 
-def test_commands_options_of_fill_mask(model: Path) -> None:
-    text = "The [MASK] and [MASK]."
-    (record,) = bertcli("fill-mask", "-m", model, text, "--top-k", "2", "--format", "jsonl").records
-    assert [len(mask["predictions"]) for mask in record["masks"]] == [2, 2]
-    assert list(record["masks"][0]["predictions"][0]) == ["score", "token", "token_str", "sequence"]
-    (record,) = bertcli("fill-mask", "-m", model, text, "--targets", "tea, unbelievable", "--format", "jsonl").records
-    assert {one["token_str"] for one in record["masks"][1]["predictions"]} == {"tea", "unbelievable"}
-    (record,) = bertcli("fill-mask", "-m", model, text, "--joint", "--format", "jsonl").records
-    assert "[MASK]" not in record["masks"][0]["predictions"][0]["sequence"]
-
-
-def test_commands_options_of_classify(made: Made) -> None:
-    model = made(head="classifier", id2label={0: "bad", 1: "good", 2: "so-so"})
-    (record,) = bertcli("classify", "-m", model, "tea", "--top-k", "1", "--format", "jsonl").records
-    assert len(record["labels"]) == 1
-    assert record["text_pair"] is None
-    (record,) = bertcli("classify", "-m", model, "tea", "--activation", "none", "--format", "jsonl").records
-    assert sum(label["score"] for label in record["labels"]) != pytest.approx(1)
-
-
-def test_commands_target_of_score(model: Path) -> None:
-    arguments = ["score", "-m", str(model), "The [MASK] sat", "--target", "The cat sat", "--format", "jsonl"]
-    (record,) = bertcli(*arguments).records
-    assert [token["token"] for token in record["tokens"]] == ["cat"]
-    assert record["loss"] == pytest.approx(-record["tokens"][0]["log_prob"])
-
-
-@pytest.mark.parametrize("layer", ["0", "-1", "0,1,2", "-1,-2"])
+@pytest.mark.parametrize("layer", ["0", "-1,-2"])
 def test_commands_layers_of_encode(layer: str, model: Path) -> None:
     (record,) = bertcli("encode", "-m", model, "tea", "--layer", layer, "--format", "jsonl").records
     numbers = [int(number) for number in layer.split(",")]
@@ -212,40 +101,12 @@ def read_arrays(file: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("ending", ["npy", "npz", "safetensors"])
-@pytest.mark.parametrize("texts", [(), ("tea",), TEXTS])
-def test_commands_vectors_in_files(texts: tuple[str, ...], ending: str, model: Path, tmp_path: Path) -> None:
+def test_commands_of_no_texts_write_no_vectors(ending: str, model: Path, tmp_path: Path) -> None:
     file = tmp_path / f"v.{ending}"
-    result = bertcli("encode", "-m", model, "-o", file, stdin="".join(text + "\n" for text in texts))
+    result = bertcli("encode", "-m", model, "-o", file, stdin="")
     assert (result.status, result.out) == (0, "")
-    arrays = read_arrays(file)
-    array = arrays.pop("embeddings")
-    assert {name: str(one).split()[0] for name, one in arrays.items()} == (
-        {"model": model.name, "settings": '{"pooling":'} if ending == "npz" else {}
-    )
-    assert (array.dtype, array.shape) == (np.float32, (len(texts), 32))
-    assert np.array_equal(array, library.load(model).encode(texts))
-
-
-@pytest.mark.parametrize("ending", ["npz", "safetensors"])
-def test_commands_vectors_of_tokens_in_files(ending: str, model: Path, tmp_path: Path) -> None:
-    file = tmp_path / f"v.{ending}"
-    assert bertcli("encode", "-m", model, *TEXTS, "--pooling", "none", "-o", file).status == 0
-    arrays = read_arrays(file)
-    (block,) = library.load(model).encode_blocks(TEXTS, pooling="none")
-    for start, end, vectors in zip(arrays["offsets"], arrays["offsets"][1:], block.vectors, strict=False):
-        assert np.array_equal(arrays["embeddings"][start:end], vectors)
-    assert len(arrays["offsets"]) == len(TEXTS) + 1
-
-
-def test_commands_similarity(model: Path, tmp_path: Path) -> None:
-    arguments = ["similarity", "-m", str(model), *TEXTS]
-    records = bertcli(*arguments, "--format", "jsonl").records
-    assert [list(record) for record in records] == [["index", "text", "cosine"]] * 3
-    assert [record["cosine"][record["index"]] for record in records] == [1.0] * 3
-    table = bertcli(*arguments)
-    assert f"{records[0]['cosine'][1]:.4f}" in table.out
-    bertcli(*arguments, "-o", tmp_path / "c.npy")
-    assert np.allclose(np.load(tmp_path / "c.npy"), [record["cosine"] for record in records])
+    array = read_arrays(file)["embeddings"]
+    assert (array.dtype, array.shape) == (np.float32, (0, 32))
 
 
 def test_commands_similarity_of_the_nearest_texts_is_a_row_a_pair(model: Path, tmp_path: Path) -> None:
@@ -292,14 +153,6 @@ def test_commands_similarity_says_what_many_cosines_take(
 # ------------------------------------------------------------------------------------------- notes, warnings, no texts
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(("format", "expected"), [("json", "[]\n"), ("jsonl", "")])
-def test_commands_no_texts_give_an_empty_result(command: str, format: str, expected: str, model: Path) -> None:
-    result = bertcli(command, "-m", model, "--format", format, stdin="")
-    assert (result.status, result.out) == (0, expected)
-    assert bertcli(command, "-m", model, stdin="").status == 0
-
-
 @pytest.mark.parametrize(
     ("command", "head", "options"),
     [
@@ -329,11 +182,6 @@ def test_commands_dash_is_a_text_and_where_standard_input_is_read_is_told(model:
     result = bertcli("encode", "-m", model, "--format", "jsonl", "-", stdin="not read")
     assert [record["text"] for record in result.records] == ["-"]
     assert "use -i - to read standard input." in result.err
-
-
-def test_commands_empty_text_is_a_text(model: Path) -> None:
-    for command in ("encode", "score", "tokenize"):
-        assert len(bertcli(command, "-m", model, "--format", "jsonl", stdin="\n\n").records) == 2
 
 
 def test_commands_bundled_model_is_named(model: Path, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,23 +226,6 @@ def test_commands_say_once_how_many_texts_are_cut(model: Path) -> None:
         library.load(model).score(texts, max_length=4, truncation="error")
 
 
-@pytest.mark.parametrize(("batch_tokens", "options"), [(1, []), (7, []), (1536, ["--threads", "1"])])
-def test_commands_work_options_change_nothing(
-    batch_tokens: int, options: list[str], model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    arguments = ["score", "-m", str(model), "The cat sat", "tea", "--format", "jsonl"]
-    expected = bertcli(*arguments).records
-    assert [record["text"] for record in expected] == ["The cat sat", "tea"]
-    compute_together(batch_tokens, monkeypatch)
-    found = bertcli(*arguments, *options).records
-    assert not options or found == expected
-    for one, other in zip(expected, found, strict=True):
-        assert [token["token"] for token in one["tokens"]] == [token["token"] for token in other["tokens"]]
-        scores = [token["log_prob"] for token in other["tokens"]]
-        assert [token["log_prob"] for token in one["tokens"]] == pytest.approx(scores, abs=1e-5)
-        assert one["loss"] == pytest.approx(other["loss"], abs=1e-5)
-
-
 def test_commands_what_is_left_out_of_the_vectors_of_tokens_is_said(made: Made) -> None:
     folder = made(sentence=Sentence(("mean",), "legacy", normalize=True, dense=(Dense(16),)))
     said = bertcli("encode", "-m", folder, "tea", "--pooling", "none").err
@@ -411,19 +242,41 @@ def test_commands_tokenize_says_what_encode_does_before_it(tmp_path: Path) -> No
     assert "encode" not in bertcli("tokenize", "-m", make(tmp_path / "n"), "tea").err
 
 
-def test_commands_chunks_are_named_in_every_form(model: Path, tmp_path: Path) -> None:
-    text = "The cat sat on the mat, and she drank hot tea with milk. " * 3
-    command = ["encode", "-m", str(model), "tea", text, "--chunk", "16,4"]
+@pytest.mark.parametrize("ending", ["npz", "safetensors", "parquet"])
+def test_commands_chunks_are_named_in_files(
+    ending: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text that cannot be used has a row, too."""
+    compute_together(20, monkeypatch)
+    source, target = tmp_path / "in.jsonl", tmp_path / f"v.{ending}"
+    rows = [{"text": "tea"}, {"text": 7}, {"text": LONG}]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    command = ["encode", "-m", str(model), "-i", str(source), "--chunk", "16,4", "--keep-going"]
     records = bertcli(*command, "--format", "jsonl").records
-    assert [record["index"] for record in records] == [0] + [1] * (len(records) - 1)
-    assert len(records) > 3
-    target = tmp_path / "v.npz"
-    assert bertcli(*command, "-o", target).status == 0
-    with np.load(target) as file:
-        arrays = dict(file)
-    for name in ("index", "chunk", "start", "end"):
-        assert arrays[name].tolist() == [record[name] for record in records]
-    np.testing.assert_allclose(arrays["embeddings"], [record["embedding"] for record in records], rtol=0, atol=1e-6)
+    assert [record["index"] for record in records] == [0, 1] + [2] * (len(records) - 2)
+    assert len(records) > 4
+    failed = {"chunk": 0, "start": 0, "end": 0}
+    named = [tuple((failed | record)[name] for name in ("index", *failed)) for record in records]
+    assert bertcli(*command, "-o", target).status == 1
+    if ending == "parquet":
+        found = pytest.importorskip("pyarrow.parquet").read_table(target).to_pylist()
+        assert [tuple(row[name] for name in ("index", *failed)) for row in found] == named
+        assert [row["text"] for row in found] == [record["text"] for record in records]
+        vectors = [row["embedding"] for row in found]
+        assert [vector is None for vector in vectors] == [row["error"] is not None for row in found]
+        assert vectors.pop(1) is None
+    else:
+        arrays = read_arrays(target)
+        assert [*zip(*(arrays[name].tolist() for name in ("index", *failed)), strict=True)] == named
+        vectors = arrays["embeddings"].tolist()
+        assert not any(vectors.pop(1))
+    of_records = [record["embedding"] for record in records if "error" not in record]
+    np.testing.assert_allclose(vectors, of_records, rtol=0, atol=1e-6)
+
+
+def test_commands_chunks_are_compared(model: Path, tmp_path: Path) -> None:
+    command = ["encode", "-m", str(model), "tea", LONG, "--chunk", "16,4"]
+    records = bertcli(*command, "--format", "jsonl").records
     compared = bertcli("similarity", *command[1:], "--format", "json")
     assert [(one["index"], one["chunk"]) for one in json.loads(compared.out)] == [
         (record["index"], record["chunk"]) for record in records
@@ -433,24 +286,6 @@ def test_commands_chunks_are_named_in_every_form(model: Path, tmp_path: Path) ->
     for wrong in (["-o", tmp_path / "v.npy"], ["--pooling", "none"]):
         wrong_usage(*command, *wrong, why="a part of a text has one vector (no --pooling none), and a .npy file cannot")
     wrong_usage(*command, "--chunk", "x", why="--chunk: give whole numbers")
-
-
-def test_commands_a_run_in_chunks_is_resumed_to_the_same_bytes(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bertcli.files.write.resumable_output.SHORTEST_SEGMENT", 0.0)
-    compute_together(60, monkeypatch)
-    source, whole, target = tmp_path / "in.txt", tmp_path / "w.npz", tmp_path / "v.npz"
-    source.write_text("The cat sat on the mat, and she drank hot tea with milk.\n" * 40, encoding="utf-8")
-    command = ["encode", "-m", str(model), "-i", str(source), "--chunk", "8,2"]
-    assert bertcli(*command, "-o", whole).status == 0
-    with crashing(60):
-        bertcli(*command, "-o", target, "--resume")
-    assert not target.exists()
-    other = [argument.replace("8,2", "9") for argument in command]
-    assert "--chunk was 8,2 and is now 9" in bertcli(*other, "-o", target, "--resume").error
-    assert continued(*command, "-o", target, "--resume").status == 0
-    assert target.read_bytes() == whole.read_bytes()
 
 
 @pytest.mark.parametrize("given", ["arguments", "file", "pipe"])

@@ -1,7 +1,5 @@
 """`bertcli params` as it is typed: formats, exit status, one line of error, and tables that lose nothing."""
 
-import csv
-import io
 import json
 import os
 import re
@@ -15,41 +13,21 @@ import pytest
 from conftest import Made
 from helpers.checkpoints import make
 from helpers.deadlines import SECONDS
+from helpers.terminal import bertcli as command
+from helpers.terminal import wrong_usage
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner, Result
 
 import bertcli
-from bertcli.cli.app import application
 from bertcli.report.terminal import folded
 
 FORMATS = ("table", "json", "csv", "markdown")
 
 
-@pytest.fixture(autouse=True)
-def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "BERTCLI_MODEL"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(application("params"), ["params", *arguments])
-
-
-def result(*arguments: str) -> str:
-    done = run(*arguments)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def error(*arguments: str, status: int = 1) -> str:
-    done = run(*arguments)
-    assert done.exit_code == status, done.output
-    assert done.stdout == ""
-    if status == 1:
-        assert done.stderr.startswith("Error: ")
-        assert done.stderr.count("\n") == 1
-    return " ".join(re.sub("[│╭╮╰╯─]", "", done.stderr).split())
+def result(*arguments: str, **how: Any) -> str:
+    done = command("params", *arguments, **how)
+    assert done.status == 0, done.err
+    return done.out
 
 
 def test_params_json_is_the_record() -> None:
@@ -58,38 +36,12 @@ def test_params_json_is_the_record() -> None:
     assert record["total_params"] == 109_705_010
 
 
-def test_params_csv_has_a_line_for_every_row() -> None:
-    rows = list(csv.DictReader(io.StringIO(result("--variant", "tiny", "--heads", "mlm", "--format", "csv"))))
-    summary = bertcli.params(bertcli.variant("tiny", heads="mlm"))
-    assert [row["path"] for row in rows] == [row.path for row in summary.rows]
-    assert sum(int(row["params"]) for row in rows) == summary.total_params
-    assert rows[1]["output_shape"] == "(None, 512, 128)"
-    mlm = {row["path"]: row for row in rows}["mlm"]
-    assert (mlm["connected_to"], mlm["tied_to"]) == ("mlm.norm, embeddings", "embeddings.token")
-
-
 def test_params_markdown_is_a_table_and_the_totals() -> None:
     lines = result("--variant", "tiny", "--collapse", "--format", "markdown").splitlines()
     assert lines[0] == "| Layer (type) | Output Shape | Param # | Bytes | % of total |"
     assert lines[1] == "| --- | --- | ---: | ---: | ---: |"
     assert r"| encoder.layers.\*.attention (SelfAttention × 2) | (None, 512, 128) | 132,096 | 528,384 | 3.01 |" in lines
     assert lines[-4:-1] == ["- Total params: 4,385,920", "- Trainable params: 4,385,920", "- Non-trainable params: 0"]
-
-
-def test_params_table_shows_every_number_and_the_footer() -> None:
-    text = result("--variant", "base", "--heads", "mlm,nsp", "--vocab-size", "30000", "--style", "keras", "--formulas")
-    for row in bertcli.params(bertcli.variant("base", heads="mlm,nsp", vocab_size=30000), style="keras").rows:
-        shown = [
-            f"{row.path} ({row.type})",
-            row.output_shape,
-            f"{row.params:,}",
-            ", ".join(row.connected_to),
-            row.formula,
-        ]
-        line = next(line for line in text.splitlines() if line.startswith(f" {shown[0]} "))
-        assert all(cell in line for cell in shown)
-    assert "\nTotal params: 109,705,010\nTrainable params: 109,705,010\nNon-trainable params: 0\n" in text
-    assert "Size: 438,820,040 bytes (418.5 MiB)" in text
 
 
 def unfolded(text: str, names: list[str]) -> str:
@@ -102,9 +54,9 @@ def unfolded(text: str, names: list[str]) -> str:
 
 
 @pytest.mark.parametrize("width", ["60", "80", "120", "200"])
-def test_params_narrow_terminal_folds_text_and_loses_none(width: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", width)
-    text = result("--variant", "large", "--style", "keras", "--heads", "mlm,nsp")
+def test_params_narrow_terminal_folds_text_and_loses_none(width: str) -> None:
+    how = {"COLUMNS": width}
+    text = result("--variant", "large", "--style", "keras", "--heads", "mlm,nsp", environment=how)
     rows = bertcli.params(bertcli.variant("large", heads="mlm,nsp"), style="keras").rows
     whole = unfolded(text, ["Layer (type)", "Output Shape", "", "Connected to"])
     assert "".join(f"{row.path}({row.type})" for row in rows) in whole
@@ -129,24 +81,20 @@ def test_params_folding_parts_names_where_people_would() -> None:
     assert folded("24·(2·1024·4096 + 4096)", 12).split("\n") == ["24·(2·1024·", "4096 + 4096)"]
 
 
-def test_params_sizes_are_taken_from_the_command_line() -> None:
-    shaped = json.loads(result("--variant", "tiny", "--seq-len", "7", "--batch-size", "2", "--format", "json"))
-    assert shaped["rows"][0]["output_shape"] == "(2, 7, 128)"
-
-
 def test_params_config_is_enough(made: Made) -> None:
     folder = made(head="model")
     record = json.loads(result("--config", str(folder / "config.json"), "--format", "json"))
     assert record["total_params"] == bertcli.params(bertcli.load(folder)).total_params
 
 
-def test_params_of_a_checkpoint(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_params_of_a_checkpoint(made: Made) -> None:
     folder = str(made(head="pretraining", naming="gamma_beta"))
     total = bertcli.params(bertcli.load(folder)).total_params
     assert json.loads(result("-m", folder, "--format", "json"))["total_params"] == total
-    monkeypatch.setenv("BERTCLI_MODEL", folder)
-    assert f"Total params: {total:,}" in result()
-    assert "Total params: 4,385,920" in result("--variant", "tiny")  # what is typed outweighs the environment
+    named = {"BERTCLI_MODEL": folder}
+    assert f"Total params: {total:,}" in result(environment=named)
+    # What is typed outweighs the environment.
+    assert "Total params: 4,385,920" in result("--variant", "tiny", environment=named)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -188,12 +136,6 @@ def test_params_models_beside_each_other_need_no_tokenizer(tmp_path: Path) -> No
     assert f"{total:,}" in result("-m", str(folder), "--versus", str(folder))
 
 
-def test_params_graph_is_drawn_in_place_of_the_table(tmp_path: Path) -> None:
-    file = tmp_path / "tiny.dot"
-    assert result("--variant", "tiny", "-o", str(file)) == ""
-    assert file.read_text(encoding="utf-8").startswith('digraph "tiny" {')
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -214,7 +156,7 @@ def test_params_graph_is_drawn_in_place_of_the_table(tmp_path: Path) -> None:
     ],
 )
 def test_params_what_cannot_be_done_is_one_line_that_says_what_can(arguments: list[str], message: str) -> None:
-    assert message in error(*arguments)
+    assert message in command("params", *arguments).error
 
 
 @pytest.mark.parametrize(
@@ -232,31 +174,28 @@ def test_params_config_of_impossible_sizes_is_refused_at_once(tmp_path: Path, ch
     }
     file = tmp_path / "config.json"
     file.write_text(json.dumps({**sizes, **change}))
-    assert next(iter(change)) in error("--config", str(file))
+    assert next(iter(change)) in command("params", "--config", file).error
+
+
+ONE_MODEL = "-m, --variant, --config: only one of these can be given."
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "why"),
     [
-        ["--variant", "base", "--config", "x"],
-        ["-m", "x", "--variant", "base"],
-        ["-m", "x", "--vocab-size", "9"],
-        ["--variant", "base", "--versus", "large", "-o", "x.dot"],
-        ["--variant", "base", "--versus", "large", "--formulas"],
-        ["--variant", "huge"],
-        ["--variant", "base", "--style", "keras", "--depth", "1"],
-        ["--style", "torch"],
-        ["--format", "xml"],
-        ["--seq-len", "many"],
+        (["-m", "x", "--variant", "base"], ONE_MODEL),
+        (["-m", "x", "--vocab-size", "9"], "--vocab-size: this needs --variant or --config"),
+        (["--variant", "base", "--versus", "large", "-o", "x.dot"], "Invalid value for --output"),
+        (["--variant", "base", "--versus", "large", "--formulas"], "Invalid value for --formulas"),
+        (["--variant", "huge"], "There is no variant 'huge'"),
+        (["--variant", "base", "--style", "keras", "--depth", "1"], "Invalid value for --depth"),
+        (["--style", "torch"], "'--style': 'torch' is not one of"),
+        (["base"], "Did you mean bertcli params --variant base?"),
+        (["-variant", "base"], "there is no option -variant. Did you mean --variant?"),
     ],
 )
-def test_params_wrong_usage_has_status_2(arguments: list[str]) -> None:
-    assert "Error" in error(*arguments, status=2)
-
-
-def test_params_wrong_usage_names_what_was_meant() -> None:
-    assert "Did you mean bertcli params --variant base?" in error("base", status=2)
-    assert "there is no option -variant. Did you mean --variant?" in error("-variant", "base", status=2)
+def test_params_wrong_usage_says_why(arguments: list[str], why: str) -> None:
+    wrong_usage("params", *arguments, why=why)
 
 
 def test_params_whole_process_needs_neither_tokenizers_nor_the_hub() -> None:
@@ -278,7 +217,8 @@ def test_params_whole_process_needs_neither_tokenizers_nor_the_hub() -> None:
 @pytest.mark.parametrize("style", ["tree", "keras"])
 def test_params_in_python_prints_as_the_command_does(style: str, monkeypatch: pytest.MonkeyPatch) -> None:
     summary = bertcli.params(bertcli.variant("tiny"), style=style)
+    words = ("--variant", "tiny", "--style", style)
     for columns in ("80", "200"):
         monkeypatch.setenv("COLUMNS", columns)
-        assert f"{summary}\n" == run("--variant", "tiny", "--style", style).stdout
-    assert summary._repr_markdown_() == run("--variant", "tiny", "--style", style, "--format", "markdown").stdout
+        assert f"{summary}\n" == result(*words, environment={"COLUMNS": columns})
+    assert summary._repr_markdown_() == result(*words, "--format", "markdown")

@@ -5,7 +5,6 @@ Most are forked (helpers/forked.py). Those are started that are about imports, o
 
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -186,10 +185,13 @@ builtins.__import__ = interrupted
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
-    "arguments",
-    [*(["tokenize", "-m", "MODEL", "tea", "--format", one] for one in ("table", "json", "jsonl")), ["--help"]],
+    ("arguments", "unbuffered"),
+    [
+        *((["tokenize", "-m", "MODEL", "tea", "--format", one], "") for one in ("table", "json", "jsonl")),
+        (["--help"], ""),
+        (["--help"], "1"),
+    ],
 )
 def test_process_full_standard_output(arguments: list[str], unbuffered: str, model: Path) -> None:
     words = [str(model) if one == "MODEL" else one for one in arguments]
@@ -199,10 +201,14 @@ def test_process_full_standard_output(arguments: list[str], unbuffered: str, mod
     assert result.stderr == b"Error: No space left on device: while writing the result.\n"
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
-    ("arguments", "status"),
-    [(["score", "-m", "/nowhere", "tea"], 1), (["score", "--nope"], 2), (["--help"], 0), (["tokenize", "tea"], 0)],
+    ("arguments", "status", "unbuffered"),
+    [
+        (["score", "-m", "/nowhere", "tea"], 1, ""),
+        (["score", "--nope"], 2, ""),
+        (["--help"], 0, ""),
+        (["tokenize", "tea"], 0, "1"),
+    ],
 )
 def test_process_status_is_told_when_nobody_listens(arguments: list[str], status: int, unbuffered: str) -> None:
     reader, writer = os.pipe()
@@ -325,34 +331,3 @@ def test_process_loads_only_the_task_of_its_command_and_no_network_of_a_kind() -
         words = [sys.executable, "-c", code, command, text]
         done = subprocess.run(words, capture_output=True, check=False, timeout=SECONDS)
         assert done.stdout.decode().splitlines()[-1].split() == [f"compute.{task}", task]
-
-
-FAULTS = """
-import resource, sys
-from bertcli.cli import main
-try:
-    main()
-except SystemExit:
-    pass
-import numpy as np
-def faults():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-def batch():
-    return [np.ones(4 << 20, np.uint8) for _ in range(8)]
-for _ in range(3): batch()
-before = faults()
-for _ in range(20): batch()
-print(faults() - before)
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
-def test_process_keeps_memory_from_batch_to_batch(model: Path) -> None:
-    # guide opens no model, so there the allocator is as it comes.
-    faults = {}
-    for words in (["fill-mask", "-m", str(model), "[MASK]"], ["guide"]):
-        done = subprocess.run(
-            [sys.executable, "-c", FAULTS, *words], capture_output=True, text=True, check=True, timeout=SECONDS
-        )
-        faults[words[0]] = int(done.stdout.splitlines()[-1])
-    assert faults["fill-mask"] < 20 < faults["guide"]

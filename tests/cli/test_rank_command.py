@@ -1,14 +1,12 @@
 """rank on the command line: where queries and documents come from, and what it prints, writes and refuses."""
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Made
 from helpers.batches import compute_together
-from helpers.crashes import broken_off
 from helpers.terminal import bertcli, continued
 from reference import task_cases as cases
 
@@ -42,23 +40,6 @@ def test_rank_gives_the_records_of_the_library(ranker: Path, tmp_path: Path) -> 
     table = bertcli(*arguments, *DOCUMENTS).out
     assert table.splitlines()[0].split() == ["corpus", "id", "score", "text"]
     assert table.splitlines()[2].split()[:2] == [str(expected[0]["corpus_id"]), f"{expected[0]['score']:.4f}"]
-
-
-def test_rank_of_a_file_of_pairs_goes_on_where_it_was_broken_off(
-    ranker: Path, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compute_together(24, monkeypatch)
-    arguments: list[str | Path] = ["rank", "-m", ranker, "-i", pairs, "--query-column", "query"]
-    found = bertcli(*arguments, "--format", "jsonl").records
-    assert [record["query"] for record in found] == [f"query {i // 4}" for i in range(22)]
-    assert sorted(record["corpus_id"] for record in found) == list(range(22))
-    for one, other in pairwise(found):
-        assert one["query"] != other["query"] or one["score"] >= other["score"]
-    broken_off(lambda name: bertcli(*arguments, "-o", tmp_path / f"{name}ranked.jsonl"), monkeypatch)
-    file = tmp_path / "ranked.jsonl"
-    assert not file.exists()
-    assert continued(*arguments, "-o", file, "--resume").status == 0
-    assert [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] == found
 
 
 @pytest.mark.parametrize("from_file", [False, True])
@@ -121,8 +102,6 @@ def test_rank_goes_on_where_an_error_stopped_it(
         (["-m", "RANKER", "-i", "PAIRS", "--query-column", "q"], 1, "(choose one with --query-column)"),
         (["-m", "RANKER", "-i", "PAIRS", "--query-column", "query", "--column", "q"], 1, "(choose one with --column)"),
         (["-m", "RANKER", "tea"], 2, "give a document, a file with --input"),
-        (["-m", "bert-mini-sentiment", "tea", "x"], 1, "needs a classifier with one output"),
-        (["-m", "bert-mini-mlm", "tea", "x"], 1, "-m cross-encoder/ms-marco-MiniLM-L6-v2"),
     ],
 )
 def test_rank_refuses_in_a_line(arguments: list[str], status: int, message: str, ranker: Path, pairs: Path) -> None:

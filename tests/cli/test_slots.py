@@ -40,12 +40,6 @@ def test_no_command_offers_more_options_than_are_recorded() -> None:
     assert offered == MOST
 
 
-def test_models_are_named_alike_in_every_command() -> None:
-    """A revision and an adapter are part of a model's name."""
-    for name, options in slots().items():
-        assert not {"--revision", "--adapter"} & {*options}, name
-
-
 def test_an_option_of_one_name_has_one_meaning() -> None:
     """Those that had several, each with the commands that may have it."""
     meanings = {

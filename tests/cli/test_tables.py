@@ -37,16 +37,6 @@ def test_tables_narrow_table_folds_text_and_keeps_numbers(width: int, model: Pat
         assert max(map(len, result.out.splitlines())) <= width
 
 
-def test_tables_every_command_prints_a_table(model: Path, made: Made) -> None:
-    assert "tea" in bertcli("encode", "-m", model, "tea").out
-    assert bertcli("encode", "-m", model, "tea", "--pooling", "none").out.count("\n") == 5
-    assert "not_next" in bertcli("classify", "-m", model, "tea", "--text-pair", "milk").out
-    score = bertcli("score", "-m", model, "tea", "").out
-    assert score.count("(all)") == 2
-    tokens = bertcli("tokenize", "-m", model, "tea").out
-    assert [line.split()[1] for line in tokens.splitlines()[2:]] == ["[CLS]", "tea", "[SEP]"]
-
-
 def test_tables_columns_that_say_nothing_are_left_out(model: Path) -> None:
     one, two = (bertcli("tokenize", "-m", model, *texts).out for texts in (["tea"], ["tea", "milk"]))
     assert "index" not in one
@@ -72,18 +62,6 @@ def test_tables_ids_are_shown_where_there_are_any(model: Path, tmp_path: Path) -
         assert lines[0].split()[:2] == ["index", "id"]
         assert [line.split()[1] for line in lines[2:]] == ["t-1"] * rows + ["2"] * rows
     assert " id " not in bertcli("encode", "-m", model, "-i", file).out
-
-
-def test_tables_show_ids_of_what_is_classified(made: Made, tmp_path: Path) -> None:
-    file = tmp_path / "texts.csv"
-    file.write_text("text,name,truth\ntea,t-1,0\nmilk,2,good\n", encoding="utf-8")
-    folder = made(head="classifier", id2label={0: "bad", 1: "good"})
-    lines = bertcli("classify", "-m", folder, "-i", file, "--id-column", "name", "--top-k", "1").out.splitlines()
-    assert lines[0].split() == ["index", "id", "text", "label", "score"]
-    assert [line.split()[1] for line in lines[2:4]] == ["t-1", "2"]
-    csv = ("classify", "-m", folder, "-i", file, "--format", "csv")
-    assert bertcli(*csv, "--id-column", "name").out.startswith("index,id,text,")
-    assert bertcli(*csv).out.startswith("index,text,")
 
 
 def test_tables_say_that_a_text_is_the_name_of_a_file(

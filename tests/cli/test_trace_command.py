@@ -21,7 +21,6 @@ from bertcli.engine.padded_batch import pack_padded
 
 TEXT = "The king went home."
 KEYS = ["index", "path", "group", "operation", "inputs", "output", "params", "macs", "flops", "bytes"]
-FORMATS = ("table", "json", "csv", "markdown")
 
 
 @pytest.fixture
@@ -136,7 +135,7 @@ def test_trace_model_of_the_environment_gives_way_to_a_variant(model: Path) -> N
 # ----------------------------------------------------------------------------------------------------------- tables
 
 
-@pytest.mark.parametrize("name", ["base", "large", "textbook"])
+@pytest.mark.parametrize("name", ["base", "textbook"])
 def test_trace_piped_a_row_for_each_op_and_nothing_is_cut(name: str) -> None:
     done = trace("--variant", name)
     assert done.status == 0
@@ -173,7 +172,7 @@ def test_trace_below_the_table_stand_sizes_and_totals() -> None:
     ]
 
 
-@pytest.mark.parametrize("width", [60, 80, 120, 170, 200, 300])
+@pytest.mark.parametrize("width", [60, 80, 170])
 @pytest.mark.parametrize("options", [[], ["--time", "--stats"]], ids=["plain", "measured"])
 def test_trace_terminal_folds_text_and_never_numbers(width: int, options: list[str], model: Path) -> None:
     arguments = ["-m", str(model), TEXT, *options] if options else ["--variant", "large", "--heads", "mlm,nsp"]
@@ -282,23 +281,9 @@ def test_trace_every_output_is_saved_under_its_path(ending: str, model: Path, tm
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--variant", "base", "--heads", "lm"], "no head 'lm'; choose from pooler, mlm, nsp, classifier"),
-        (
-            ["--variant", "textbook", "--heads", "nsp"],
-            "no head 'nsp'; choose from pooler, mlm (the heads of the textbook",
-        ),
         (["--variant", "base", "--seq-len", "513"], "with this model it must be 1 to 512."),
-        (["--variant", "base", "--seq-len", "0"], "with this model it must be 1 to 512."),
-        (["--variant", "base", "--batch-size", "0"], "it must be 1 to 1,048,576."),
-        (["--variant", "base", "--vocab-size", "0"], "at least 1."),
-        (["--config", "/nowhere/config.json"], "/nowhere/config.json is missing: give the path"),
         (["-m", "MODEL", "--seq-len", "49"], "with this model it must be 1 to 48."),
         (["-m", "MODEL", "--heads", "classifier"], "no classifier head; it has pooler, mlm, nsp."),
-        (
-            ["-m", "MODEL", "-o", "outputs.npy"],
-            ".parquet, .html, .npz, .safetensors.",
-        ),
-        (["-m", "MODEL", "-o", "/nowhere/outputs.npz"], "there is no folder /nowhere."),
     ],
 )
 def test_trace_what_cannot_be_done_is_one_line_that_says_what_can(
@@ -317,8 +302,6 @@ NO_WEIGHTS = "nothing is computed without weights; give a checkpoint."
     [
         (["--variant", "huge"], "--variant: There is no variant 'huge'. Choose from tiny, mini"),
         (["--variant", "base", "-m", "x"], ONE_MODEL),
-        (["--variant", "base", "--config", "x"], ONE_MODEL),
-        (["-m", "x", "--config", "y"], ONE_MODEL),
         (["-m", "x", "--vocab-size", "9"], "--vocab-size: this needs --variant or --config"),
         (["-m", "x", "a text", "--seq-len", "4"], f"--seq-len: {OWN_LENGTH}"),
         (["-m", "x", "a text", "--batch-size", "4"], f"--batch-size: {OWN_LENGTH}"),

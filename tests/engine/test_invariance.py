@@ -87,18 +87,3 @@ def test_invariance_among_threads_that_share_a_model(made: Made) -> None:
     with ThreadPoolExecutor(2) as threads:
         for found in threads.map(model.encode, [cases.TEXTS] * 8):
             assert np.array_equal(found, expected)
-
-
-def test_invariance_of_scores_to_the_batch(made: Made) -> None:
-    model = bertcli.load(made(head="pretraining"))
-    together = [record["loss"] for record in model.score(cases.SCORED_TEXTS)]
-    alone = [next(iter(model.score([text])))["loss"] for text in cases.SCORED_TEXTS]
-    assert together == [None if loss is None else pytest.approx(loss, abs=LIMIT) for loss in alone]
-
-
-def test_what_is_too_long_is_cut_as_asked(made: Made) -> None:
-    model = bertcli.load(made())
-    text = " ".join(cases.TEXTS * 30)
-    with pytest.raises(bertcli.BertcliError, match="tokens"):
-        model.encode([text], truncation="error")
-    assert np.array_equal(model.encode([text], truncation="silent"), model.encode([text]))

@@ -38,12 +38,6 @@ def test_activations_are_their_formulas_on_a_dense_grid(name: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1.2e-7, atol=5e-7)
 
 
-def test_erf_gelu_keeps_its_bound_where_activations_live() -> None:
-    x = np.linspace(-6, 6, 400_001).astype(np.float32)
-    expected = np.array([FORMULAS["gelu"](float(one)) for one in x])
-    assert np.abs(kernels.activate(x.copy(), "gelu") - expected).max() < 6e-7
-
-
 @pytest.mark.parametrize("name", kernels.ACTIVATIONS)
 def test_activations_of_extremes(name: str) -> None:
     x = np.array([-3e4, -1e4, -0.0, 0.0, 1e4, 3e4, np.nan], dtype=np.float32)

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from helpers.deadlines import SECONDS
 
-import bertcli
 from bertcli.engine import blas, threads
 
 HERE = threads.cores()
@@ -289,23 +288,3 @@ def test_threads_that_set_the_librarys_number_are_waited_for_by_a_fork() -> None
 
 
 # ---------------------------------------------------------------------------------------------------------- the model
-
-
-@pytest.mark.parametrize("shape", [(8, 128), (3, 200), (1, 500), (9, 61)])
-def test_threads_and_watching_leave_a_batch_what_it_is(shape: tuple[int, int]) -> None:
-    model = bertcli.variant("mini", weights=3)
-    generator = np.random.default_rng(0)
-    ids = generator.integers(0, model.config.vocab_size, shape)
-    mask = np.arange(shape[1]) < generator.integers(shape[1] // 2, shape[1] + 1, (shape[0], 1))
-    alone = np.concatenate([model.forward(one[None, :][:, seen])[0] for one, seen in zip(ids, mask, strict=True)])
-    largest = np.abs(alone).max(axis=1, keepdims=True)
-    for count in (1, 2, 3):
-        threads.set_thread_count(count)
-        found = model.forward(ids, mask=mask)
-        assert np.array_equal(model.forward(ids, mask=mask), found)
-        with bertcli.trace(model):
-            watched = model.forward(ids, mask=mask)
-        for batch in (found, watched):
-            assert (np.abs(batch[mask] - alone) <= 2e-6 * largest).all()
-            assert not batch[~mask].any()
-    threads.set_thread_count(None)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from bertcli.errors import BertcliError
 from bertcli.files.arrays import FileArray
 from bertcli.files.formats import ARRAYS, SEVERAL
 from bertcli.files.write.save import save_arrays, save_stored
@@ -69,11 +68,6 @@ def test_arrays_of_any_shape_and_name_come_back(ending: str, tmp_path: Path) -> 
     file = tmp_path / f"v{ending}"
     save_arrays(str(file), arrays)
     assert same(load(file), arrays)
-
-
-def test_arrays_that_are_several_do_not_fit_one(tmp_path: Path) -> None:
-    with pytest.raises(BertcliError, match=r"A \.npy file holds one array, but this result has several"):
-        save_arrays(str(tmp_path / "v.npy"), {"a": np.ones(1, np.float32)})
 
 
 def test_arrays_of_safetensors_are_aligned(tmp_path: Path) -> None:

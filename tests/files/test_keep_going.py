@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
-from helpers.batches import compute_together
 from helpers.checkpoints import make
-from helpers.terminal import bertcli, continued
+from helpers.terminal import bertcli
 from safetensors.numpy import load_file
 from tokenizers import BertWordPieceTokenizer, Regex
 from tokenizers.pre_tokenizers import Split
@@ -228,23 +227,6 @@ def test_keep_going_leaves_nulls_in_parquet(model: Path, source: Path, tmp_path:
     assert str(parquet.read_schema(target).field("embedding").type) == "list<element: float>"
     bertcli("encode", "-m", model, "-i", good(tmp_path, BAD_ROWS), "-o", target)
     assert str(parquet.read_schema(target).field("embedding").type) == "fixed_size_list<element: float>[32]"
-
-
-def test_keep_going_may_go_on_with_what_was_begun_without(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bertcli.files.write.resumable_output.SHORTEST_SEGMENT", 0.0)
-    monkeypatch.setattr("bertcli.files.write.resumable_output.LONGEST_SEGMENT", 0.0)
-    compute_together(50, monkeypatch)
-    monkeypatch.setattr("bertcli.tokens.tokenizer.LONGEST", 1000)  # characters
-    source, target = tmp_path / "in.txt", tmp_path / "v.jsonl"
-    source.write_bytes(b"tea\n" * 100 + b"tea " * 300 + b"\n" + b"milk\n" * 5)
-    arguments = ["encode", "-m", str(model), "-i", str(source), "-o", str(target), "--resume"]
-    first = bertcli(*arguments)
-    assert "line 101" in first.error
-    assert "texts are done: repeat" in first.err
-    assert continued(*arguments, "--keep-going").status == 1
-    assert [("error" in json.loads(line)) for line in target.read_text().splitlines()] == [i == 100 for i in range(106)]
 
 
 def test_parquet_is_not_written_without_pyarrow(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ from helpers.rerankers import PUBLISHED, write_reranker
 from helpers.terminal import bertcli, continued, wrong_usage
 
 from bertcli.files.write import resumable_output
-from bertcli.files.write.resumable_output import ResumableOutput, State
+from bertcli.files.write.resumable_output import ResumableOutput
 from bertcli.tasks.running.batches import BATCH_TOKENS
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "drank", "hot", "tea", "with", "[MASK]", "while", "rain"]
@@ -133,26 +132,6 @@ def test_resume_after_crash_after_crash(model: Path, source: Path, tmp_path: Pat
 def unfinished(arguments: list[str | Path]) -> None:
     with crashing(36):
         bertcli(*arguments)
-
-
-def test_resume_does_not_begin_again(
-    model: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "v.npy"
-    arguments = command("npy", model, source, target)
-    with crashing(44):
-        bertcli(*arguments)
-    seen: list[int] = []
-    add = ResumableOutput.add
-
-    def watched(self: ResumableOutput, arrays: Any, state: State) -> None:
-        seen.append(state["texts"])
-        add(self, arrays, state)
-
-    monkeypatch.setattr(ResumableOutput, "add", watched)
-    assert continued(*arguments).status == 0
-    assert seen[0] > 5
-    assert len(np.load(target)) == 24
 
 
 @pytest.mark.parametrize(
@@ -348,32 +327,8 @@ def test_resume_after_a_full_disk(model: Path, source: Path, tmp_path: Path) -> 
     assert len(again.splitlines()) == 24
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_resume_goes_on_with_flat_rows(ending: str, made: Made, source: Path, tmp_path: Path) -> None:
-    if ending == "parquet":
-        pytest.importorskip("pyarrow")
-    whole, target = tmp_path / f"whole.{ending}", tmp_path / f"v.{ending}"
-    arguments: list[str | Path] = [
-        "classify", "-m", made(head="classifier", seed=7), "-i", source, "--id-column", "id", "--keep-going",
-        "--resume", "-o",
-    ]  # fmt: skip
-    with crashing(None) as disk:
-        assert bertcli(*arguments, whole).status == 0
-    went_on = 0
-    for last in range(5, disk.calls, 17):
-        target.unlink(missing_ok=True)
-        with crashing(last):
-            bertcli(*arguments, target)
-        again = bertcli(*arguments, target)
-        went_on += "continuing an unfinished run of" in again.err
-        assert again.status == 0
-        assert target.read_bytes() == whole.read_bytes()
-        assert leftovers(tmp_path) == []
-    assert went_on > 0
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_resume_may_begin_to_keep_going_with_flat_rows(
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_resume_may_begin_to_keep_going(
     ending: str, made: Made, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if ending == "parquet":
@@ -428,19 +383,29 @@ def test_resume_after_ctrl_c(model: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("ending", "how"),
-    [*((ending, "--chunk=8,2") for ending in ("npz", "safetensors", "parquet")), ("npz", "--sparse"),
-     ("parquet", "--sparse")],
-)  # fmt: skip
-def test_resume_goes_on_with_several_arrays(ending: str, how: str, model: Path, source: Path, tmp_path: Path) -> None:
+    ("ending", "words", "step"),
+    [
+        ("csv", "classify --id-column id --keep-going", 17),
+        ("parquet", "classify --id-column id --keep-going", 17),
+        ("npz", "encode --chunk=8,2", 37),
+        ("safetensors", "encode --chunk=8,2", 37),
+        ("parquet", "encode --chunk=8,2", 37),
+        ("npz", "encode --sparse", 37),
+        ("parquet", "encode --sparse", 37),
+    ],
+)
+def test_resume_goes_on_with_flat_rows_and_several_arrays(
+    ending: str, words: str, step: int, model: Path, made: Made, source: Path, tmp_path: Path
+) -> None:
     if ending == "parquet":
         pytest.importorskip("pyarrow")
     whole, target = tmp_path / f"whole.{ending}", tmp_path / f"v.{ending}"
-    arguments: list[str | Path] = ["encode", "-m", model, "-i", source, how, "--resume", "-o"]
+    opened = made(head="classifier", seed=7) if words.startswith("classify") else model
+    arguments: list[str | Path] = [*words.split(), "-m", opened, "-i", source, "--resume", "-o"]
     with crashing(None) as disk:
         assert bertcli(*arguments, whole).status == 0
     went_on = 0
-    for last in range(5, disk.calls, 37):
+    for last in range(5, disk.calls, step):
         target.unlink(missing_ok=True)
         with crashing(last):
             bertcli(*arguments, target)

@@ -24,13 +24,6 @@ from bertcli.files.read.row_columns import RowColumns
 
 reuse = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 characters = st.characters(codec="utf-8")
-WORDS = ["one", "", "dr–é 😀", "four"]
-CONTENT = {
-    "txt": "".join(f"{word}\n" for word in WORDS),
-    "jsonl": "".join(json.dumps({"text": word, "id": i}) + "\n" for i, word in enumerate(WORDS)),
-    "csv": "id,text\n" + "".join(f"{i},{word}\n" for i, word in enumerate(WORDS)),
-    "tsv": "id\ttext\n" + "".join(f"{i}\t{word}\n" for i, word in enumerate(WORDS)),
-}
 
 
 def test_rows_of_json_lines(tmp_path: Path) -> None:
@@ -63,17 +56,6 @@ def test_rows_of_bad_json_are_named(line: str, message: str, tmp_path: Path) -> 
     assert found.startswith("t.jsonl, line 2: ")
     assert message in found
     assert len(found) < 300
-
-
-def test_rows_without_the_pair_are_refused(tmp_path: Path) -> None:
-    assert "no field 'b'" in refusal_of(tmp_path, "t.jsonl", '{"text": "a"}\n', pair_column="b")
-
-
-def test_rows_written_by_json_come_back(tmp_path: Path) -> None:
-    values = ["", "a\nb", "\u2028", "😀", '"']
-    for ascii_only in (True, False):
-        data = "".join(json.dumps({"text": value}, ensure_ascii=ascii_only) + "\n" for value in values)
-        assert texts_of(tmp_path, "t.jsonl", data) == values
 
 
 @given(values=st.lists(st.tuples(st.text(characters), st.text(characters)), max_size=8), tabs=st.booleans())
@@ -157,13 +139,6 @@ def test_rows_whose_quotation_mark_never_closes_end_among_empty_lines(
     monkeypatch.setattr(rows, "LONGEST_LINE", 1000)
     message = refusal_of(tmp_path, "t.csv", 'text\n"open\n' + "\n" * 2000 + '"\n')
     assert message.startswith("t.csv, line 2: a quotation mark opens here and does not close")
-
-
-@pytest.mark.parametrize(("ending", "kind"), [("jsonl", int), ("csv", str), ("tsv", str)])
-def test_rows_may_have_an_id(ending: str, kind: type, tmp_path: Path) -> None:
-    file = tmp_path / f"t.{ending}"
-    file.write_text(CONTENT[ending], encoding="utf-8")
-    assert [row.id for row in from_files([str(file)], id_column="id")] == [kind(i) for i in range(4)]
 
 
 def test_rows_have_a_text_or_a_whole_number_as_id(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from bertcli.errors import BertcliError
-from bertcli.files.formats import ERRORS
 from bertcli.files.write import resumable_output
 from bertcli.files.write.resumable_output import ResumableOutput
 from bertcli.files.write.save import save
@@ -62,39 +61,6 @@ def test_segments_are_as_large_as_stated_even_of_a_pipe(tmp_path: Path, monkeypa
         sizes = [len(rows) for rows in written.rows("rows")]
     assert sizes == [15, 15, 5]
     assert left(tmp_path) == []
-
-
-def test_result_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
-    file = tmp_path / "v.json"
-    file.write_bytes(b"old")
-    file.chmod(0o640)
-    with suppress(ZeroDivisionError), ResumableOutput(str(file)) as failing, failing.result() as stream:
-        stream.write(b"new")
-        raise ZeroDivisionError
-    assert file.read_bytes() == b"old"
-    save(str(file), b"new")
-    assert file.read_bytes() == b"new"
-    assert file.stat().st_mode & 0o777 == 0o640
-    assert left(tmp_path) == [file]
-
-
-def test_result_replaces_what_a_link_points_to(tmp_path: Path) -> None:
-    file, link = tmp_path / "v.json", tmp_path / "link.json"
-    link.symlink_to(file)
-    save(str(link), b"new")
-    assert link.is_symlink()
-    assert file.read_bytes() == b"new"
-
-
-def test_result_has_a_list_of_errors_only_if_there_are_any(tmp_path: Path) -> None:
-    file, listed = tmp_path / "v.npy", tmp_path / "v.npy.errors.jsonl"
-    for errors in (b"{}\n", b""):
-        with ResumableOutput(str(file)) as written:
-            written.add({ERRORS: errors}, {})
-            with written.result() as stream:
-                stream.write(b"tea")
-        assert listed.exists() == bool(errors)
-    assert left(tmp_path) == [file]
 
 
 @pytest.mark.usefixtures("eager")

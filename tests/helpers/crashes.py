@@ -122,19 +122,6 @@ def crashing(last: int | None, power_cut: bool = False) -> Iterator[Disk]:
         gc.enable()
 
 
-def broken_off(run: Callable[[str], Any], patch: pytest.MonkeyPatch) -> None:
-    """Break `run` off half-way of its writes, as a crash would, when segments of its result are written at once.
-
-    run: takes what its file is to be called by besides, so that a first run, which counts the writes, has another.
-    """
-    for bound in ("SHORTEST_SEGMENT", "LONGEST_SEGMENT"):
-        patch.setattr(resumable_output, bound, 0.0)
-    with crashing(None) as disk:
-        run("counted.")
-    with crashing(disk.calls // 2):
-        run("")
-
-
 @contextmanager
 def full_disk(room: int) -> Iterator[None]:
     """In the block results are written to a disk that takes so many bytes more."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -18,7 +19,18 @@ CASES = json.loads((Path(__file__).parents[1] / "reference" / "family_costs.json
 TOGETHER = {key: list(cases) for key, cases in groupby(CASES, lambda case: f"{case['variant']}.{case['head']}")}
 
 
-@pytest.mark.parametrize("name", TOGETHER)
+def tried() -> Iterator[str]:
+    """Every variant, and each head of a family with its first one."""
+    seen = set()
+    for name in TOGETHER:
+        variant, _, head = name.rpartition(".")
+        of_family = (*variants()[variant].types, head)
+        if head == "model" or of_family not in seen:
+            yield name
+        seen.add(of_family)
+
+
+@pytest.mark.parametrize("name", tried())
 def test_families_cost_what_pytorch_counts(name: str) -> None:
     variant, _, head = name.rpartition(".")
     model = bertcli.variant(variant, heads={"model": None, "sop": "mlm,sop"}.get(head, head))

@@ -1,6 +1,5 @@
 """Masks that are filled together, and masks whose true words are given: the cases where a shortcut would show."""
 
-import itertools
 import json
 from pathlib import Path
 
@@ -12,33 +11,10 @@ import bertcli
 from bertcli.model import Model
 from bertcli.tasks.parts.joint import BEAM
 
-WORDS = ["tea", "cat", "king", "milk", "river", "house"]
-
 
 @pytest.fixture
 def mlm(made: Made) -> Model:
     return bertcli.load(made(head="pretraining", seed=7))
-
-
-def best_for_the_first(model: Model, text: str, words: list[str]) -> tuple[str, float]:
-    """The text with its first mask filled, and how probable that is."""
-    (record,) = model.fill_mask([text], targets=words, top_k=1)
-    (found,) = record["masks"][0]["predictions"]
-    return found["sequence"], found["score"]
-
-
-def test_the_best_filling_may_begin_with_a_word_that_is_not_the_best(mlm: Model) -> None:
-    expected = {}
-    for first, second in itertools.product(WORDS, repeat=2):
-        half, score = best_for_the_first(mlm, "[MASK] [MASK]", [first])
-        whole, share = best_for_the_first(mlm, half, [second])
-        expected[whole] = score * share
-    greedy, _ = best_for_the_first(mlm, best_for_the_first(mlm, "[MASK] [MASK]", WORDS)[0], WORDS)
-    best = max(expected, key=expected.__getitem__)
-    assert expected[best] > 1.1 * expected[greedy]
-    (record,) = mlm.fill_mask(["[MASK] [MASK]"], targets=WORDS, joint=True, top_k=1)
-    assert [mask["predictions"][0]["sequence"] for mask in record["masks"]] == [best, best]
-    assert record["masks"][0]["predictions"][0]["score"] == pytest.approx(expected[best], rel=1e-4)
 
 
 def test_as_many_fillings_as_are_wanted(mlm: Model) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 import bertcli
 from bertcli.network.encoder import EncoderLayer, FeedForward
-from bertcli.network.module import Parameter, parameters, walk
-from bertcli.network.ops import linear, scores
-from bertcli.tracing.dispatch import Module, Op, Signature, watched, watching
+from bertcli.network.module import Parameter, walk
+from bertcli.network.ops import linear
+from bertcli.tracing.dispatch import Module, Op, watched, watching
 
 
 class Counter:
@@ -26,16 +26,6 @@ class Counter:
     def module(self, module: Module, arguments: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         self.seen.append(type(module).__name__)
         return module.forward(*arguments, **settings)
-
-
-def test_a_signature_gives_the_shape() -> None:
-    x, weight, bias = np.zeros((5, 4)), np.zeros((8, 4)), np.zeros(8)
-    assert linear.signature.shape((x, weight, bias)) == (5, 8)
-    assert linear.signature.shape((x, weight)) == (5, 8)
-    assert scores.signature.sizes((np.zeros((2, 3, 5, 4)), np.zeros((2, 3, 7, 4)))) == {
-        "batch": 2, "head": 3, "query": 5, "size": 4, "key": 7,
-    }  # fmt: skip
-    assert Signature.parse("a b c -> a·b c").shape((np.zeros((2, 3, 5)),)) == (6, 5)
 
 
 def test_a_signature_refuses_what_does_not_fit() -> None:
@@ -68,18 +58,6 @@ def test_one_thread_watches_alone() -> None:
         thread.join(30)
         assert watched()
     assert other == [False]
-
-
-def test_walking_names_every_array_with_its_axes() -> None:
-    model = bertcli.variant("tiny", heads="mlm,nsp,classifier", num_labels=3)
-    found = {item.path: item for item in parameters(model.network)}
-    assert found["encoder.layers.1.feed_forward.intermediate.weight"].symbols == ("F", "H")
-    assert found["classifier.output.weight"].symbols == ("C", "H")
-    assert found["nsp.output.bias"].symbols == ("2",)
-    assert found["mlm.decoder"].array is found["embeddings.token"].array
-    sizes = {**model.config.sizes, "2": 2}
-    for item in found.values():
-        assert item.array.shape == tuple(sizes[symbol] for symbol in item.symbols)
 
 
 def test_walking_reaches_every_array_of_every_module() -> None:

@@ -49,14 +49,6 @@ def test_candidates_equal_the_pipeline(
         assert [record["truncated"] for record in records] == [False, True]
 
 
-def test_candidates_may_be_a_string(judge: Model) -> None:
-    (one,) = judge.classify(["Hot tea."], candidates="tea and coffee, money")
-    (other,) = judge.classify(["Hot tea."], candidates=["tea and coffee", "money"])
-    assert one == other
-    (best,) = judge.classify(["Hot tea."], candidates="tea and coffee, money", top_k=1)
-    assert best["labels"] == one["labels"][:1]
-
-
 def test_candidates_of_an_empty_text_are_scored(judge: Model) -> None:
     (record,) = judge.classify([""], candidates="tea,money")
     assert sum(scores(record).values()) == pytest.approx(1)
@@ -71,16 +63,12 @@ def test_choices_equal_the_model(chooser: Model) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"candidates": "tea,,money"}, r"There is an empty candidate among \('tea', '', 'money'\) \(--candidates\)"),
         ({"candidates": ""}, "There is an empty candidate"),
         ({"candidates": []}, "There is no candidate to score"),
         ({"candidates": 3}, "candidates is 3, which is not a list"),
         ({"candidates": "tea, hot,tea"}, "The candidate 'tea' occurs more than once"),
         ({"candidates": ["tea", 3]}, "There is an empty candidate"),
-        ({"candidates": "tea", "template": "It is."}, r"The template 'It is.' has no {}, .*--template"),
-        ({"candidates": "tea", "head": "nsp"}, "exclude each other"),
         ({"candidates": "tea", "choices": ["tea"]}, "exclude each other"),
-        ({"template": "It is {}."}, "are for candidates"),
         ({"choices": ["tea"]}, "classify --choices needs a multiple-choice head"),
         ({"candidates": "tea", "max_length": 6}, "There is no room"),
     ],

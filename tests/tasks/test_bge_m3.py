@@ -43,21 +43,6 @@ def check_ranking(records: list[dict[str, Any]], query: int, name: str = "colber
 
 
 @pytest.mark.parametrize("engine", ["numpy", "onnx"])
-def test_the_outputs_equal_flagembedding(engine: Any, folder: Path) -> None:
-    if engine == "onnx":
-        pytest.importorskip("onnxruntime")
-    model = bertcli.load(folder, engine=engine)
-    np.testing.assert_allclose(model.encode(TEXTS), recorded("dense"), **NEAR)
-    for vector, expected in zip(model.encode_sparse(TEXTS), recorded("sparse"), strict=True):
-        check_sparse(dict(zip(vector.indices.tolist(), vector.values.tolist(), strict=True)), expected)
-    blocks = model.encode_blocks(TEXTS, pooling="none", batch_tokens=20)
-    for rows, expected in zip((rows for block in blocks for rows in block.vectors), recorded("late"), strict=True):
-        np.testing.assert_allclose(rows, expected, **NEAR)
-    for number, query in enumerate(QUERIES):
-        check_ranking(model.rank(query, DOCUMENTS), number)
-
-
-@pytest.mark.parametrize("engine", ["numpy", "onnx"])
 def test_the_commands_equal_flagembedding(engine: str, folder: Path) -> None:
     if engine == "onnx":
         pytest.importorskip("onnxruntime")
@@ -90,20 +75,6 @@ def test_a_server_equals_flagembedding(folder: Path) -> None:
         for number, query in enumerate(QUERIES):
             ranked = server.given("/rerank", {"query": query, "texts": [*DOCUMENTS], "raw_scores": True})
             check_ranking([{"score": one["score"], "corpus_id": one["index"]} for one in ranked], number)
-
-
-def test_the_three_scores_add_up_to_flagembeddings_sum(folder: Path) -> None:
-    model = bertcli.load(folder)
-    documents = [*DOCUMENTS]
-    weights = [dict(zip(*vector, strict=True)) for vector in model.encode_sparse([*QUERIES, *documents])]
-    vectors = model.encode([*QUERIES, *documents])
-    for number, query in enumerate(QUERIES):
-        for record in model.rank(query, documents):
-            place = len(QUERIES) + record["corpus_id"]
-            sparse = sum(weight * weights[place].get(id, 0) for id, weight in weights[number].items())
-            total = 0.4 * vectors[number] @ vectors[place] + 0.2 * sparse + 0.4 * record["score"]
-            expected = RECORDED["scores"][number][record["corpus_id"]]["colbert+sparse+dense"]
-            assert total == pytest.approx(expected, abs=1e-5)
 
 
 def test_explain_adds_up_to_the_score(folder: Path) -> None:

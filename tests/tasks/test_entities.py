@@ -3,7 +3,6 @@
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,47 +30,10 @@ def found(labels: list[str], ignore: tuple[str, ...] = ("O",), aggregation: Aggr
     return entities(pieces, rows, SET, Labelling(aggregation, ignore=ignore), " ".join)
 
 
-@pytest.mark.parametrize(
-    ("labels", "tags"),
-    [
-        (["B-PER", "I-PER"], ["PER a b"]),
-        (["I-PER", "I-PER"], ["PER a b"]),
-        (["O", "I-PER"], ["PER b"]),
-        (["B-PER", "B-PER"], ["PER a", "PER b"]),
-        (["B-PER", "I-LOC"], ["PER a", "LOC b"]),
-        (["B-PER", "I-PER", "O", "I-PER"], ["PER a b", "PER d"]),
-        (["MISC", "MISC", "B-LOC", "I-LOC"], ["MISC a b", "LOC c d"]),
-        (["E-ORG", "E-ORG"], ["E-ORG a b"]),
-        (["O", "O"], []),
-    ],
-)
-def test_entities_group_neighbors_of_one_tag(labels: list[str], tags: list[str]) -> None:
-    assert [f"{entity.label} {entity.word}" for entity in found(labels)] == tags
-
-
 def test_entities_leave_labels_out_after_grouping() -> None:
     assert [entity.label for entity in found(["O", "MISC", "O"], ignore=())] == ["O", "MISC", "O"]
     assert [entity.word for entity in found(["MISC", "O", "MISC"], ignore=("O", "PER"))] == ["a", "c"]
     assert [entity.label for entity in found(["B-PER", "I-PER", "O"], ("O", "I-PER"), "none")] == ["B-PER"]
-
-
-def test_entities_of_no_pieces_are_none() -> None:
-    for aggregation in ("none", "simple", "first", "max", "average"):
-        assert entities([], np.empty((0, len(LABELS))), SET, Labelling(aggregation, ignore=()), " ".join) == []
-
-
-@pytest.mark.parametrize(
-    ("aggregation", "label", "score"),
-    [("first", "A", 0.6), ("max", "B", 0.8), ("average", "B", 0.55)],
-)
-def test_entities_give_a_word_the_label_of_its_pieces(aggregation: Aggregation, label: str, score: float) -> None:
-    pieces = [Piece(1, 0, 2, "un", False), Piece(2, 2, 6, "##able", True), Piece(3, 7, 8, "x", False)]
-    probabilities = np.array([[0.6, 0.3, 0.1], [0.1, 0.8, 0.1], [0.0, 0.0, 1.0]])
-    labelling = Labelling(aggregation, ignore=())
-    word, other = entities(pieces, probabilities, LabelSet(("A", "B", "C")), labelling, " ".join)
-    assert (word.label, word.start, word.end, word.word) == (label, 0, 6, "un ##able")
-    assert word.score == pytest.approx(score)
-    assert other == Entity("C", 1.0, "x", 7, 8, 3, Tag("", "C"))
 
 
 def test_entities_of_overlapping_windows_keep_the_longer_then_the_likelier() -> None:

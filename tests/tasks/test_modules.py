@@ -131,21 +131,6 @@ def test_a_router_ranks_with_its_query_route(tmp_path: Path) -> None:
         bertcli.load(folder).rank("tea", DOCUMENTS)
 
 
-def test_a_sparse_model_without_a_router_ranks_by_its_products(tmp_path: Path) -> None:
-    folder = write_router(tmp_path / "model", "")
-    (folder / "router_config.json").unlink()
-    kinds = {"": "transformer.Transformer", "document_1_SpladePooling": "splade_pooling.SpladePooling"}
-    modules = [{"idx": 0, "name": "0", "path": path, "type": f"sentence_transformers.models.{kind}"}
-               for path, kind in kinds.items()]  # fmt: skip
-    (folder / "modules.json").write_text(json.dumps(modules))
-    model = bertcli.load(folder)
-    (query, *documents) = [dict(zip(*map(np.ndarray.tolist, one), strict=True)) for one in
-                           model.encode_sparse([QUERY, *DOCUMENTS])]  # fmt: skip
-    records = sorted(model.rank(QUERY, DOCUMENTS), key=lambda record: int(record["corpus_id"]))
-    wanted = [sum(query[i] * weight for i, weight in one.items() if i in query) for one in documents]
-    np.testing.assert_allclose([record["score"] for record in records], wanted, rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import make
-from helpers.terminal import Result, bertcli, wrong_usage
+from helpers.terminal import Result, bertcli
 
 import bertcli as library
 from bertcli.errors import BertcliError
@@ -60,17 +60,6 @@ def test_neighbors_words_come_from_arguments_and_pipes(model: Path) -> None:
     assert run("-m", model, "--format", "json", stdin="").out == "[]\n"
 
 
-def test_neighbors_table_and_a_file(model: Path, tmp_path: Path) -> None:
-    lines = run("-m", model, "king", "--top-k", "2").out.splitlines()
-    assert lines[0].split() == ["token", "id", "cosine"]
-    first = expected(model, "king", 2)["neighbors"][0]
-    assert lines[2].split()[:2] == [first["token"], str(first["id"])]
-    assert run("-m", model, "king", "queen").out.splitlines()[0].split() == ["word", "token", "id", "cosine"]
-    file = tmp_path / "neighbors.json"
-    assert run("-m", model, "king", "-o", file).out == ""
-    assert json.loads(file.read_text(encoding="utf-8")) == [expected(model, "king", 10)]
-
-
 def test_neighbors_word_is_read_as_the_tokenizer_reads_it(model: Path) -> None:
     assert run("-m", model, "KING", "--format", "jsonl").records[0]["token"] == "king"
 
@@ -93,12 +82,6 @@ def test_neighbors_more_than_there_are_is_all_there_are(model: Path) -> None:
     opened = library.load(model)
     (record,) = neighbors(opened, ["king"], top_k=10**6)
     assert len(record["neighbors"]) == opened.config.vocab_size - 1
-
-
-def test_neighbors_top_k_has_to_be_positive(model: Path) -> None:
-    wrong_usage("neighbors", "-m", model, "king", "--top-k", "0", why="'--top-k': 0 is not in the range x>=1.")
-    with pytest.raises(BertcliError, match="at least 1"):
-        list(neighbors(library.load(model), ["king"], top_k=0))
 
 
 def with_row(model: Path, row: int, value: float) -> Model:

@@ -18,7 +18,6 @@ from reference.encode_cases import PROMPTED, TEXTS, prompted
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.model import Model
 from bertcli.tasks.parts.chunks import chunk_ranges
 from bertcli.tokens import Tokenizer
 
@@ -142,13 +141,6 @@ def test_prepared_chunks_are_texts_of_their_own(chunk: Any, lower: bool, made: M
     assert len(model.encode(texts, chunk=chunk, prompt="a: ")) == len(block.items)
 
 
-def test_prepared_chunks_are_the_same_whoever_makes_them(made: Made) -> None:
-    model = bertcli.load(made())
-    texts = [LONG, "tea", LONG[::-1]] * 3
-    one, two = (list(model.encode_blocks(texts, chunk=9, batch_tokens=60, workers=n)) for n in (1, 2))
-    assert [block.records() for block in one] == [block.records() for block in two]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -167,11 +159,3 @@ def test_prepared_chunks_are_the_same_whoever_makes_them(made: Made) -> None:
 def test_prepared_chunks_that_cannot_be(options: dict[str, Any], message: str, made: Made) -> None:
     with pytest.raises(BertcliError, match=message):
         list(bertcli.load(made()).encode_blocks([LONG], **options))
-
-
-def test_prepared_chunks_of_a_text_that_fails_are_none(made: Made) -> None:
-    model: Model = bertcli.load(made())
-    (block,) = model.encode_blocks(["tea", LONG, "\ud800"], chunk=8, keep_going=True, batch_tokens=10_000)
-    assert [failure.index for failure in block.failures] == [2]
-    assert block.progress.texts == 3
-    assert block.records()[-1]["error"]

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 from conftest import Made
-from helpers.batches import compute_together
 from helpers.checkpoints import make
 from helpers.pipelines import SAID, same
-from helpers.terminal import bertcli as bertcli_command
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import task_cases as cases
@@ -158,35 +156,3 @@ def test_rank_keeps_equal_documents_in_the_order_given(ranker: Model) -> None:
         together = [record["text"] for record in records]
         assert len(places) == 6
         assert [text for i, text in enumerate(together) if together[i - 1 : i] != [text]] == list(places)
-
-
-@pytest.mark.any_kernel
-def test_rank_keeps_equal_documents_in_order_across_windows(
-    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One document among others that are longer and shorter, far apart: each window sorts its texts by length."""
-    others = ["tea", "the river " * 9, *cases.DOCUMENTS[:1]]
-    documents = [text for i in range(60) for text in (others[i % 3], "She sold hot tea.")]
-    source = tmp_path / "in.jsonl"
-    source.write_text("".join(json.dumps({"query": "tea", "text": text}) + "\n" for text in documents))
-    rank = ("rank", "-m", made(**cases.RANKER), "-i", source, "--query-column", "query", "--format", "jsonl")
-    monkeypatch.setattr("bertcli.tasks.running.run.SECONDS_BEFORE_WORKERS", 0.0)
-    for batch_tokens in (7, 60, 1000):
-        compute_together(batch_tokens, monkeypatch)
-        for cores in (1, 16):
-            monkeypatch.setattr("bertcli.tasks.running.run.core_count", lambda: cores)  # noqa: B023
-            done = bertcli_command(*rank)
-            same_document = [record["corpus_id"] for record in done.records if record["text"] == "She sold hot tea."]
-            assert same_document == list(range(1, 120, 2))
-
-
-def test_rank_explains_both_texts_under_a_prompt_where_they_stand(tmp_path: Path) -> None:
-    path = make(tmp_path, **cases.RANKER)
-    settings = {"model_type": "CrossEncoder", "prompts": {"query": "hot "}, "default_prompt_name": "query"}
-    (path / "config_sentence_transformers.json").write_text(json.dumps(settings))
-    query, document = "Where is tea sold?", "The house by the river sold tea."
-    (found,) = bertcli.explain(bertcli.load(path), [query], pairs=[document])
-    assert [text for text, _ in found.texts()] == [query, document]
-    for text, marks in found.texts():
-        assert [word.word for word, _ in marks] == [text[word.start : word.end] for word, _ in marks]
-        assert "".join(word.word for word, _ in marks) == text.replace(" ", "")

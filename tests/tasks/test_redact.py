@@ -4,7 +4,6 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import Made
@@ -57,43 +56,6 @@ def test_redact_takes_only_certain_labels_of_a_score() -> None:
     assert redacted(Redaction(threshold=0.6), "Ann Lee", found) == "[PER] Lee"
     assert redacted(Redaction("███", threshold=0.5), "Ann Lee", found) == "███ ███"
     assert redacted(Redaction(only={"O"}), "Ann Lee", [Found(0, 3, "O", 0.9)]) == "[O] Lee"
-
-
-@pytest.mark.parametrize("aggregation", ["simple", "first", "none"])
-def test_redact_replaces_the_entities_of_the_record(aggregation: str, tagger: Path) -> None:
-    arguments: list[str | Path] = ["tag", "-m", tagger, "--aggregation", aggregation, "--redact", *TEXTS]
-    every = bertcli(*arguments, "--format", "jsonl").records
-    scores = sorted(one["score"] for record in every for one in record["entities"])
-    least = round(scores[len(scores) // 2], 4) + 1e-5  # so that some are left in their texts
-    arguments += ["--threshold", str(least)]
-    records = bertcli(*arguments, "--format", "jsonl").records
-    fields = ["index", "truncated", "entities", "redacted", "hidden"]
-    assert [list(record) for record in records] == [fields] * len(TEXTS)
-    kept = 0
-    for text, record in zip(TEXTS, records, strict=True):
-        chosen = [one for one in record["entities"] if one["score"] >= least]
-        words = [{*range(*word.span())} for word in re.finditer(r"\w+(?:[-'’.]\w+)*", text)]  # hidden whole
-        inside = {place for one in chosen for place in range(one["start"], one["end"])}
-        inside |= {place for word in words for place in word if word & inside}
-        outside = "".join(letter for place, letter in enumerate(text) if place not in inside and letter != " ")
-        kept += len(outside)
-        rest = record["redacted"]
-        for label in map(_label, chosen):
-            rest = rest.replace(f"[{label}]", "")
-        assert rest.replace(" ", "") == outside
-        assert ("[" in record["redacted"]) == bool(chosen)
-    assert kept
-    assert any("[" in record["redacted"] for record in records)
-    printed = bertcli(*arguments).out
-    assert printed.splitlines() == [" ".join(record["redacted"].splitlines()) for record in records]
-    assert records[0]["redacted"].split()[0] in bertcli(*arguments).out
-    model = library.load(tagger)
-    again = model.tag(TEXTS, redact=True, threshold=least, aggregation=aggregation)  # type: ignore[call-overload]
-    assert [record["redacted"] for record in again] == [record["redacted"] for record in records]
-
-
-def _label(entity: dict[str, Any]) -> str:
-    return str(entity.get("entity_group", entity.get("entity"))).split("-", 1)[-1]
 
 
 def test_redact_keeps_texts_and_words_where_that_is_asked_for(tagger: Path) -> None:
@@ -188,43 +150,9 @@ def test_redact_in_files_and_of_what_cannot_be_used(tagger: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--only", "PER"], "add --redact, or leave out"),
-        (["--redact-with", "x"], "add --redact, or leave out"),
-        (["--threshold", "0.5"], "add --redact, or leave out"),
         (["--redact", "--threshold", "1.5"], "scores are 0 to 1"),
         (["--redact", "--threshold", "much"], "--threshold"),
     ],
 )
 def test_redact_wrong_usage(arguments: list[str], message: str, tagger: Path) -> None:
     wrong_usage("tag", "-m", tagger, "king", *arguments, why=message)
-
-
-def test_options_that_do_not_exist_name_the_method_and_what_is_meant(tagger: Path) -> None:
-    with pytest.raises(TypeError, match=r"classify\(\) has no option 'topk'. Did you mean top_k\?"):
-        library.load().classify(["a"], topk=2)  # type: ignore[call-overload]
-    with pytest.raises(TypeError, match=r"no option 'agregation'. Did you mean aggregation\?"):
-        library.load(tagger).tag(["a"], agregation="none")  # type: ignore[call-overload]
-    with pytest.raises(library.BertcliError, match="threshold is 'x', which is not a number"):
-        library.load(tagger).tag(["a"], redact=True, threshold="x")  # type: ignore[call-overload]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["encode", "--\x1b[31mx"],
-        ["a\x1bb"],
-        ["encode", "x", "--pooling", "m\x1b[31m"],
-        ["params", "l\x07"],
-        ["rank", "--top-k", "\x1b"],
-    ],
-)
-def test_wrong_usage_shows_no_control_characters(arguments: list[str]) -> None:
-    result = bertcli(*arguments)
-    assert result.status == 2
-    assert not {"\x1b", "\x07"} & {*result.err}
-    assert "\\x" in result.err
-
-
-def test_redact_refuses_a_label_that_the_model_does_not_have(tagger: Path) -> None:
-    error = bertcli("tag", "-m", tagger, "--redact", "--only", "NOBODY", "A cat.").error
-    assert "has no label 'NOBODY' (--only): choose from 'PER'" in error

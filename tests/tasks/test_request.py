@@ -16,37 +16,10 @@ from bertcli.tasks.registry import spec
 from bertcli.tasks.request import Request, begin, run
 
 MASKED = "A [MASK] and a [MASK]."
-CANDIDATES = ["tea", "coffee", "milk"]
 # Of a task: the texts, the options, the bound that they are above, the word for programs, what is said.
 REFUSED: list[tuple[str, list[str], dict[str, Any], DoorLimits, str, str]] = [
-    ("fill-mask", [MASKED] * 3, {}, DoorLimits(texts=2), "too_many", "There are 3 texts, more than 2"),
-    (
-        "fill-mask",
-        ["a", MASKED],
-        {},
-        DoorLimits(characters=9),
-        "too_long",
-        "The text at index 1 has 22 characters, more",
-    ),
-    (
-        "fill-mask",
-        [MASKED],
-        {"top_k": 50},
-        DoorLimits(predictions=99),
-        "too_many_predictions",
-        "at least 100 predictions",
-    ),
     ("fill-mask", [MASKED], {"top_k": 9, "joint": True}, DoorLimits(tokens=99), "too_many_tokens", "tokens to compute"),
     ("score", ["a b c d e f g h"], {}, DoorLimits(tokens=99), "too_many_tokens", "at least 100 tokens to compute"),
-    ("classify", ["tea"], {"candidates": CANDIDATES}, DoorLimits(entries=2), "too_many_candidates", "has 3 entries"),
-    (
-        "classify",
-        ["tea"],
-        {"candidates": CANDIDATES},
-        DoorLimits(in_options=9),
-        "too_many_tokens",
-        "The parameters have",
-    ),
     (
         "classify",
         ["tea"] * 9,

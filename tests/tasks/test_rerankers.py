@@ -150,17 +150,11 @@ def test_a_template_of_its_own_file_is_exported(tmp_path: Path) -> None:
 def test_a_server_reranks(published: Path) -> None:
     with serving([bertcli.load(published)]) as running:
         found = running.given("/v1/rerank", {"query": QUERY, "documents": [*DOCUMENTS[:2]]})
+        assert len(found["results"]) == 2
         for one in found["results"]:
             assert one["relevance_score"] == pytest.approx(RECORDED["published"]["scores"][one["index"]], abs=1e-5)
         refused = running.ask("/v1/embeddings", {"input": "tea"})
         assert (refused.status, refused.body["error"]["code"]) == (422, "wrong_model")
-
-
-def test_a_reranker_is_judged(published: Path, tmp_path: Path) -> None:
-    rows = [{"query": QUERY, "documents": [*DOCUMENTS[:2]], "labels": [1, 0]}]
-    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    record = json.loads(run("evaluate", tmp_path / "data.jsonl", "-m", published, "--format", "json").out)
-    assert record["models"][1]["metrics"]["mrr@10"]["value"] == pytest.approx(1 / 2)
 
 
 @pytest.mark.parametrize("number", range(len(TEMPLATES)))

@@ -163,16 +163,6 @@ def test_sparse_files_hold_what_records_hold(ending: str, tmp_path: Path) -> Non
         np.testing.assert_allclose(values, vector.values, rtol=0, atol=1e-6)
 
 
-def test_sparse_table_shows_the_heaviest_words(tmp_path: Path) -> None:
-    folder = sparse(tmp_path, "max")
-    result = bertcli("encode", "--sparse", "-m", folder, "tea")
-    (vector,) = load(folder).encode_sparse(["tea"])
-    heaviest = load(folder).tokenizer.piece(int(vector.indices[vector.values.argmax()]))
-    assert f"{heaviest} {vector.values.max():.3f}" in result.out
-    assert "the max over tokens of ln(1 + relu)." in result.err
-    assert "words" not in bertcli("encode", "--sparse", "-m", folder, "tea", "--format", "jsonl").records[0]
-
-
 @pytest.mark.any_kernel
 @pytest.mark.parametrize(
     "arguments",

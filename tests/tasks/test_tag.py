@@ -89,8 +89,3 @@ def test_tag_refuses_options(options: Any, message: str, tagger: Model) -> None:
     with pytest.raises(BertcliError) as error:
         tagger.tag(["tea"], **options)
     assert message in str(error.value)
-
-
-def test_tag_names_a_model_where_the_head_is_missing() -> None:
-    with pytest.raises(BertcliError, match=r"tag needs a head that labels tokens .*-m dslim/bert-base-NER"):
-        bertcli.load().tag(["tea"])

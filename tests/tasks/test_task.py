@@ -14,7 +14,6 @@ from helpers.reading import from_files
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.model import Model
-from bertcli.tasks.running.batches import micro_batches
 
 
 def test_task_blocks_come_while_texts_are_still_being_read(mlm: Model) -> None:
@@ -65,14 +64,6 @@ def test_task_refuses_what_is_no_text(texts: list[Any], mlm: Model) -> None:
             mlm.encode(*given)
 
 
-@pytest.mark.parametrize("budget", [1, 5, 10, 1000])
-def test_task_micro_batches_hold_every_text_once(budget: int) -> None:
-    lengths = [5, 2, 9, 2, 7, 1, 30]
-    batches = list(micro_batches(range(len(lengths)), lengths, budget))
-    assert sorted(itertools.chain(*batches)) == list(range(len(lengths)))
-    assert all(len(batch) == 1 or sum(lengths[i] for i in batch) <= budget for batch in batches)
-
-
 def test_task_limit_is_the_smallest_of_the_models_own(made: Made) -> None:
     long = "word " * 60
     for settings, limit in (
@@ -85,19 +76,6 @@ def test_task_limit_is_the_smallest_of_the_models_own(made: Made) -> None:
         assert len(block.items[0].tokens.ids) == limit
     (block,) = bertcli.load(made(model_max_length=40)).encode_blocks([long], max_length=48, truncation="silent")
     assert len(block.items[0].tokens.ids) == 48
-
-
-def test_task_warns_once_of_what_was_cut(mlm: Model, caplog: pytest.LogCaptureFixture) -> None:
-    records = mlm.score(["the cat sat", "tea", "a b c d"], max_length=4)
-    assert [record["truncated"] for record in records] == [True, False, True]
-    assert caplog.messages == [
-        "2 of 3 texts had more than 4 tokens and lost 3 (see max_length and truncation; of a command --max-length)."
-    ]
-    caplog.clear()
-    mlm.score(["the cat sat"], max_length=4, truncation="silent")
-    assert caplog.messages == []
-    with pytest.raises(BertcliError, match=r"text 1 \('the cat sat'\) has 5 tokens, more than 4"):
-        mlm.score(["tea", "the cat sat"], max_length=4, truncation="error")
 
 
 def test_task_names_the_line_of_a_text_too_long_to_tokenize(mlm: Model, tmp_path: Path) -> None:
@@ -145,13 +123,3 @@ def test_task_refuses_what_holds_no_texts(made: Made) -> None:
     for texts, pairs in ((None, None), (5, None), (["tea"], 5)):
         with pytest.raises(BertcliError, match="neither a text nor a list of texts"):
             model.encode(texts, pairs)  # type: ignore[arg-type]
-
-
-def test_task_refuses_an_option_that_there_is_none_of(mlm: Model) -> None:
-    for call, meant in (
-        (lambda: mlm.score(["tea"], max_lenght=3), "max_length"),  # type: ignore[call-arg]
-        (lambda: mlm.fill_mask(["[MASK]"], batch_token=3), "batch_tokens"),  # type: ignore[call-arg]
-        (lambda: mlm.encode_blocks(["tea"], poling="mean"), "pooling"),  # type: ignore[call-arg]
-    ):
-        with pytest.raises(TypeError, match=rf"has no option .* Did you mean {meant}\?"):
-            call()

@@ -162,15 +162,6 @@ def test_specs_are_found_without_a_list() -> None:
         assert one.options.__doc__
 
 
-def test_specs_load_no_numpy() -> None:
-    import subprocess
-    import sys
-
-    code = "import sys; from bertcli.tasks.registry import specs; print(len(specs()), 'numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [str(len(specs())), "False"]
-
-
 def test_specs_options_and_the_library_share_no_name() -> None:
     import bertcli as library
 

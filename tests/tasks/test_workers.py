@@ -170,17 +170,6 @@ def test_workers_multiply_with_the_kernel_of_whoever_asks() -> None:
     subprocess.run([sys.executable, "-c", program], check=True, timeout=SECONDS, env=environment)
 
 
-def test_workers_is_told_the_kernel_and_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blas, "kernel", lambda: "Haswell")
-    names = (blas.KERNEL_VARIABLE, *threads.THREAD_VARIABLES)
-    before = {name: os.environ.get(name) for name in names}
-    program = f"import os; print([os.environ[name] for name in {names}])"
-    with workers._started_with(workers._environment(3)):
-        out = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
-    assert out.decode() == f"{['Haswell', *['3'] * len(threads.THREAD_VARIABLES)]}\n"
-    assert before == {name: os.environ.get(name) for name in names}
-
-
 def test_workers_imports_nothing_from_the_folder_it_runs_in(model: Model, tmp_path: Path) -> None:
     for name in ("signal", "selectors", "multiprocessing", "numpy"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from here')", encoding="utf-8")
@@ -390,7 +379,7 @@ def test_workers_end_when_no_more_is_wanted(model: Model, started: list[BaseProc
     assert len(started) == 2
 
 
-@pytest.mark.parametrize(("number", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGKILL", -9)])
+@pytest.mark.parametrize(("number", "status"), [("SIGINT", 130), ("SIGKILL", -9)])
 def test_workers_end_with_signals(number: str, status: int, model: Model, tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("tea with rain\n" * 200_000, encoding="utf-8")

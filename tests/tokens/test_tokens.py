@@ -7,16 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from conftest import Made
 from helpers.checkpoints import make
 from helpers.opened_folders import tokenizer_of
-from helpers.vocabulary import SPECIAL, pieces, write_tokenizer_json, write_vocabulary
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from helpers.vocabulary import pieces, write_tokenizer_json, write_vocabulary
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer
 
 SMALL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##believ", "##able", "a", "b", "c"]
@@ -54,36 +50,9 @@ def pieces_of(tokenizer: Tokenizer, text: str, pair: str | None = None, max_leng
 # ------------------------------------------------------------------------------------------------------------- tokens
 
 
-def test_the_worked_example(folder: Path) -> None:
-    tokenizer = from_vocabulary(folder)
-    (tokens,) = tokenizer.encode(["Unbelievable"])
-    assert tokens.pieces == ["[CLS]", "un", "##believ", "##able", "[SEP]"]
-    assert tokens.offsets == [(0, 0), (0, 2), (2, 8), (8, 12), (0, 0)]
-    assert tokens.sides == [None, 0, 0, 0, None]
-    assert (tokens.lost, tokens.truncated) == (0, False)
-
-
-def test_pairs_have_two_segments(folder: Path) -> None:
-    (tokens,) = from_vocabulary(folder).encode(["a b"], ["c"])
-    assert tokens.pieces == ["[CLS]", "a", "b", "[SEP]", "c", "[SEP]"]
-    assert tokens.segments == [0, 0, 0, 0, 1, 1]
-    assert tokens.sides == [None, 0, 0, None, 1, None]
-    assert tokens.offsets[4] == (0, 1)
-
-
 def test_texts_with_and_without_a_pair_together(folder: Path) -> None:
     found = from_vocabulary(folder).encode(["a", "b", "c"], [None, "a", None])
     assert [len(tokens.ids) for tokens in found] == [3, 5, 3]
-
-
-@given(st.lists(st.sampled_from("abc"), max_size=9), st.lists(st.sampled_from("abc"), max_size=9), st.integers(3, 20))
-@settings(deadline=None)
-def test_what_is_lost_is_counted(made: Made, first: list[str], second: list[str], limit: int) -> None:
-    tokenizer = bertcli.load(made()).tokenizer
-    (tokens,) = tokenizer.encode([" ".join(first)], [" ".join(second)], limit)
-    assert len(tokens.ids) == min(limit, len(first) + len(second) + 3)
-    assert tokens.lost == len(first) + len(second) + 3 - len(tokens.ids)
-    assert len(tokens.ids) == len(tokens.segments) == len(tokens.pieces) == len(tokens.offsets) == len(tokens.sides)
 
 
 def test_lost_masks_are_counted(folder: Path) -> None:
@@ -91,16 +60,6 @@ def test_lost_masks_are_counted(folder: Path) -> None:
     (tokens,) = tokenizer.encode(["[MASK] a [MASK] [MASK]"], None, 4)
     assert tokens.pieces == ["[CLS]", "[MASK]", "a", "[SEP]"]
     assert tokens.lost_masks == 2
-
-
-def test_texts_may_be_cut_on_the_left(folder: Path) -> None:
-    assert pieces_of(from_vocabulary(folder, truncation_side="left"), "a b c", None, 4) == ["[CLS]", "b", "c", "[SEP]"]
-
-
-@pytest.mark.parametrize("baked", [None, 6])
-def test_padding_and_truncation_of_tokenizer_json_are_off(baked: int | None, folder: Path) -> None:
-    write_tokenizer_json(folder, SMALL, baked=baked)
-    assert len(pieces_of(tokenizer_of(folder), "a b c " * 9)) == 29
 
 
 # ----------------------------------------------------------------------------------------------------- special tokens
@@ -111,23 +70,6 @@ def test_special_tokens_in_a_text_are_recognized(form: str, folder: Path) -> Non
     tokenizer = from_vocabulary(folder) if form == "vocab" else from_json(folder)
     assert pieces_of(tokenizer, "a[MASK]b [SEP]") == ["[CLS]", "a", "[MASK]", "b", "[SEP]", "[SEP]"]
     assert [tokenizer.special_id(role) for role in ("mask", "cls", "sep", "pad", "unk")] == [4, 2, 3, 0, 1]
-
-
-@pytest.mark.parametrize("value", ["<mask>", {"content": "<mask>", "lstrip": True, "__type": "AddedToken"}])
-@pytest.mark.parametrize("file", ["tokenizer_config.json", "special_tokens_map.json"])
-def test_special_tokens_of_other_names(value: Any, file: str, folder: Path) -> None:
-    vocabulary = [{"[MASK]": "<mask>"}.get(piece, piece) for piece in SMALL]
-    write_vocabulary(folder, vocabulary)
-    (folder / file).write_text(json.dumps({"mask_token": value}), encoding="utf-8")
-    tokenizer = tokenizer_of(folder)
-    assert (tokenizer.mask_token, tokenizer.mask_id) == ("<mask>", 4)
-    assert pieces_of(tokenizer, "a <mask>") == ["[CLS]", "a", "<mask>", "[SEP]"]
-
-
-def test_special_tokens_beyond_the_five(folder: Path) -> None:
-    config = {"additional_special_tokens": ["[X]"], "added_tokens_decoder": {"12": {"content": "[Y]", "special": True}}}
-    tokenizer = from_vocabulary(folder, [*SMALL, "[X]", "[Y]"], **config)
-    assert pieces_of(tokenizer, "a[X][Y]") == ["[CLS]", "a", "[X]", "[Y]", "[SEP]"]
 
 
 def test_a_vocabulary_without_a_mask_token(folder: Path) -> None:
@@ -152,11 +94,6 @@ def test_the_post_processor_of_tokenizer_json_is_used(folder: Path) -> None:
     assert pieces_of(tokenizer, "a b c", None, 3) == ["a", "b", "[SEP]"]
 
 
-def test_without_a_post_processor_there_is_berts_frame(folder: Path) -> None:
-    tokenizer = from_json(folder, lambda data: data.update(post_processor=None))
-    assert pieces_of(tokenizer, "a", "b") == ["[CLS]", "a", "[SEP]", "b", "[SEP]"]
-
-
 # --------------------------------------------------------------------------------------------------- limits, segments
 
 
@@ -173,17 +110,6 @@ def test_a_limit_too_small_for_the_special_tokens(max_length: int, folder: Path)
         from_vocabulary(folder).encode(["a"], None, max_length)
     with pytest.raises(BertcliError, match="needs 3 tokens"):
         from_vocabulary(folder).encode(["a"], ["b"], 2)
-
-
-def test_a_model_of_one_segment_is_given_no_other(folder: Path) -> None:
-    write_vocabulary(folder, SMALL)
-    (tokens,) = tokenizer_of(folder, BertConfig(vocab_size=len(SMALL), type_vocab_size=1)).encode(["a"], ["b"])
-    assert tokens.segments == [0, 0, 0, 0, 0]
-
-
-def test_segments_are_given_where_the_files_ask_for_them(folder: Path) -> None:
-    (tokens,) = from_vocabulary(folder, model_input_names=["input_ids", "attention_mask"]).encode(["a"], ["b"])
-    assert tokens.segments == [0, 0, 0, 0, 0]
 
 
 # ------------------------------------------------------------------------------------------------------- words, pieces
@@ -218,11 +144,9 @@ def test_a_text_is_a_string(folder: Path) -> None:
 
 def test_a_text_too_long_to_tokenize(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = from_vocabulary(folder)
-    with pytest.raises(BertcliError, match=r"^'a a .*' has 2,000,001 characters, more than 2,000,000: split it\.$"):
-        tokenizer.encode(["a " * 1_000_000 + "a"])
     monkeypatch.setattr("bertcli.tokens.tokenizer.LONGEST", 2000)
     assert len(tokenizer.encode(["a " * 1000])[0].ids) == 1002
-    with pytest.raises(BertcliError, match=r"has 2,001 characters, more than 2,000: split it\.$"):
+    with pytest.raises(BertcliError, match=r"^'a a .*' has 2,001 characters, more than 2,000: split it\.$"):
         tokenizer.encode(["a " * 1000 + "a"])
 
 
@@ -295,10 +219,6 @@ def test_a_piece_with_an_id_past_the_embeddings(tmp_path: Path) -> None:
     for use in (lambda: model.encode(["hot tea"]), lambda: model.fill_mask(["[MASK]"], targets=["tea"])):
         with pytest.raises(BertcliError, match="puts the id 9999 into"):
             use()
-
-
-def test_the_made_vocabulary_holds_what_these_tests_need() -> None:
-    assert set(SPECIAL) < set(pieces())
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

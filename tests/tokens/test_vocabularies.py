@@ -2,14 +2,11 @@
 
 import json
 import logging
-import random
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.family_checkpoints import make_family
 from helpers.opened_folders import tokenizer_of
-from helpers.terminal import bertcli as run
 from helpers.tokenizer_kinds import byte_pairs
 from helpers.vocabulary import pieces, write_vocabulary
 from reference.vocabulary_cases import FOLDERS, MODELS, PAIRS, TEXTS, write_folder
@@ -196,28 +193,6 @@ def test_vocabularies_model_that_is_damaged(data: bytes, message: str, tmp_path:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["albert", "camembert", "deberta-v2", "xlm-roberta"])
-def test_vocabularies_model_with_random_damage_is_read_or_refused(name: str, tmp_path: Path) -> None:
-    write_folder(tmp_path, name)
-    (file,) = tmp_path.glob("*.model")
-    whole, rng, refused = file.read_bytes(), random.Random(name), 0
-    for _ in range(60):
-        data = bytearray(whole)
-        for _ in range(rng.randint(1, 3)):
-            data[rng.randrange(len(data))] = rng.randrange(256)
-        file.write_bytes(data[: rng.choice([len(data), rng.randrange(len(data))])])
-        message = ""
-        try:
-            tokens = encoded(tokenizer_of(tmp_path))
-        except BertcliError as error:
-            message, tokens = str(error), []
-        assert all(len(one.ids) == len(one.offsets) for one in tokens)
-        assert "\n" not in message
-        assert len(message) < 600
-        refused += bool(message)
-    assert 0 < refused < 60
-
-
 @pytest.mark.parametrize(
     ("vocabulary", "merges", "message"),
     [
@@ -299,17 +274,3 @@ def test_vocabularies_of_deberta_are_byte_pairs_in_berts_frame(tmp_path: Path) -
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     for text in TEXTS[:11]:
         assert tokenizer.encode([text])[0].ids[1:-1] == made.encode(text).ids
-
-
-@pytest.mark.parametrize(("name", "pieces_of_model"), [("t5", 220), ("mt5, few marks", 123)])
-def test_vocabularies_of_t5_are_read_by_the_command(name: str, pieces_of_model: int, tmp_path: Path) -> None:
-    make_family(tmp_path / "m", "t5", "model", sizes={"V": pieces_of_model})
-    (tmp_path / "small").mkdir()
-    write_folder(tmp_path / "small", name)
-    for file in (tmp_path / "small").iterdir():
-        if file.name != "config.json":
-            file.rename(tmp_path / "m" / file.name)
-    (tokens,) = run("tokenize", TEXTS[0], "-m", tmp_path / "m", "--format", "jsonl").records
-    assert tokens["ids"] == GOLDEN[name][0][0]
-    (vector,) = run("encode", TEXTS[0], "-m", tmp_path / "m", "--format", "jsonl").records
-    assert len(vector["embedding"]) == 32

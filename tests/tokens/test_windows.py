@@ -1,7 +1,6 @@
 """One side cut alone, windows over long texts, and words: as the tokenizers library itself does it."""
 
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from helpers.opened_folders import tokenizer_of
@@ -70,21 +69,6 @@ def test_the_side_that_is_named_is_cut(folder: Path, text: str, pair: str, size:
     assert tokens.lost == max(0, sum(lengths) + 3 - size)
 
 
-@pytest.mark.parametrize("cut", ["text", "pair"])
-def test_a_side_is_never_cut_to_no_token(cut: Literal["text", "pair"], folder: Path) -> None:
-    tokenizer = tokenizer_of(folder)
-    sides = {"text": "hello world", "pair": "hello world"} | {cut: "tea coffee water milk"}
-    one, other = [sides["text"]], [sides["pair"]]
-    (tokens,) = tokenizer.encode(one, other, 6, cut)
-    assert [piece for piece in tokens.pieces if piece[0] != "["] == (
-        ["tea", "hello", "world"] if cut == "text" else ["hello", "world", "tea"]
-    )
-    assert (len(tokens.ids), tokens.lost) == (6, 3)
-    for size in (5, 4):
-        with pytest.raises(BertcliError, match=f"no room for the {'first' if cut == 'text' else 'second'} text"):
-            tokenizer.encode(one, other, size, cut)
-
-
 @pytest.mark.parametrize(("size", "overlap", "room"), [(6, 1, 1), (4, 0, 0), (9, 4, 4)])
 def test_windows_too_small_to_move_on(folder: Path, size: int, overlap: int, room: int) -> None:
     (tokens,) = tokenizer_of(folder).encode(["hello world"], ["tea coffee water milk bread"])
@@ -93,15 +77,6 @@ def test_windows_too_small_to_move_on(folder: Path, size: int, overlap: int, roo
     (single,) = tokenizer_of(folder).encode(["tea coffee water milk bread"])
     with pytest.raises(BertcliError, match="has room for 2 beside the special tokens, no more than the 2 that it"):
         windows_of(single, 4, 2)
-
-
-def test_words_and_what_pieces_spell(folder: Path) -> None:
-    tokenizer = tokenizer_of(folder)
-    (tokens,) = tokenizer.encode(["Unbelievable tea"], ["tokens"])
-    assert tokens.pieces == ["[CLS]", "un", "##believ", "##able", "tea", "[SEP]", "token", "##s", "[SEP]"]
-    assert tokens.words == [None, 0, 0, 0, 1, None, 0, 0, None]
-    assert tokenizer.prefix == "##"
-    assert tokenizer.spelled(["un", "##believ", "##able", "tea", ","]) == "unbelievable tea,"
 
 
 def test_the_length_of_a_prompt(folder: Path) -> None:
