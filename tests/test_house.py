@@ -383,7 +383,6 @@ REFUSED = {
     "test_pass_times.py": {"-m"},
     "test_patch.py": {"-i"},
     "test_process.py": {"--nope"},
-    "test_redact.py": {"--\x1b[31mx"},
     "test_tag_command.py": {"--text-pair"},
 }
 

@@ -30,7 +30,7 @@ def tried() -> Iterator[str]:
         seen.add(of_family)
 
 
-@pytest.mark.parametrize("name", tried())
+@pytest.mark.parametrize("name", [*tried()])
 def test_families_cost_what_pytorch_counts(name: str) -> None:
     variant, _, head = name.rpartition(".")
     model = bertcli.variant(variant, heads={"model": None, "sop": "mlm,sop"}.get(head, head))
