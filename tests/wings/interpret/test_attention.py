@@ -11,24 +11,10 @@ from conftest import Made
 from helpers.terminal import Result, bertcli
 
 import bertcli as library
-from bertcli.analysis.layers import LayerAndHead
 from bertcli.analysis.trace.recorder import inputs_of_text
-from bertcli.report.shades import Shaded
 from bertcli.tracing.dispatch import Array
-from bertcli.wings.interpret.compute.attention import Attention, shaded_lines
 
 TEXT = "The king </script><b> 中国"
-NASTY = [
-    "[CLS]",
-    "</script><script>alert(1)</script>",
-    "<!--",
-    "&amp;\"'",
-    "{{data}}",
-    "\x1b[31m\x07",
-    "\u2028",
-    "東",
-    "[SEP]",
-]
 
 
 @pytest.fixture
@@ -51,21 +37,6 @@ def weights_of(model: Path, layer: int, head: int | None = None) -> tuple[list[s
         opened.outputs(given.ids, given.segments)
     weights = found.arrays[path]
     return given.pieces, weights.mean(axis=0) if head is None else weights[head - 1]
-
-
-def nasty() -> Attention:
-    random = np.random.default_rng(0).random((3, len(NASTY), len(NASTY)), dtype=np.float32)
-    return Attention("a <model>", LayerAndHead(1, 1), NASTY, random / random.sum(axis=-1, keepdims=True))
-
-
-def test_attention_of_a_layer_and_of_a_head_are_those_of_the_pass(model: Path) -> None:
-    opened = library.load(model)
-    for layer, head in ((1, 1), (2, 1), (2, 2), (2, None)):
-        name = str(layer) if head is None else f"{layer}.{head}"
-        found = library.heads(opened, TEXT, layer=name).attention
-        assert found is not None
-        np.testing.assert_allclose(found.weights, weights_of(model, layer, head)[1], atol=1e-7)
-        np.testing.assert_allclose(found.weights.sum(axis=-1), 1, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -110,14 +81,6 @@ def test_attention_color_where_it_is_allowed(model: Path) -> None:
     assert "48;2" not in plain
     assert "█" in plain
     assert "48;2" not in look(model, "1.1", environment=colors).out
-
-
-def test_attention_no_cell_is_lost_at_any_width() -> None:
-    found = nasty()
-    for room in (None, 200, 80, 60, 20):
-        cells = [cell.shade for line in shaded_lines(found, room) for cell in line if isinstance(cell, Shaded)]
-        assert len(cells) == len(NASTY) ** 2
-        assert max(cells) == pytest.approx(1)
 
 
 def test_attention_json_holds_the_weights_beside_the_heads(model: Path) -> None:

@@ -13,11 +13,9 @@ from conftest import Made
 from helpers.checkpoint_files import Sentence
 from helpers.checkpoints import make
 from helpers.crashes import break_off
-from helpers.family_checkpoints import FAMILIES, make_family
 from helpers.late_folders import write_late
 from helpers.static_models import write_static
 from helpers.terminal import bertcli, continued
-from helpers.tokenizer_kinds import KINDS, write_kind
 from reference.probe_cases import DATA, HELD, HELD_MODEL, labelled, reviews, saved_classifier
 
 import bertcli as library
@@ -74,23 +72,6 @@ def test_probabilities_and_accuracy_are_those_of_scikit_learn(case: dict[str, An
     found = scores(model, reviews()[0][HELD])
     np.testing.assert_allclose(found, case["scores"], atol=1e-4)
     assert (found.argmax(axis=1) == np.argmax(case["scores"], axis=1)).all(), "and so is the accuracy"
-
-
-@pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_every_family_takes_one(family: str, tmp_path: Path) -> None:
-    """The file's numbers are a regression on what `encode` gives, and `classify` computes it."""
-    folder, file = tmp_path / family, tmp_path / "made.safetensors"
-    folder.mkdir()
-    size = write_kind(folder, family if family in KINDS else "roberta")
-    make_family(folder, family, "model", sizes={"V": size}, seed=5)
-    texts, labels = labelled()
-    made = save(library.load(folder), file, texts, labels, layer=1, pooling="mean")
-    assert (made.labels, made.multi_label) == (tuple(LABELS), False)
-    model = with_classifier(folder, file)
-    states = model.encode(texts, layer=1, pooling="mean", normalize=False)
-    _, y = np.unique(labels, return_inverse=True)
-    (fit,) = Features(states).fits(y, 3, [float(made.made["C"])])
-    np.testing.assert_allclose(scores(model, texts), fit.probabilities(states), atol=1e-5)
 
 
 def test_a_static_model_takes_one(tmp_path: Path) -> None:

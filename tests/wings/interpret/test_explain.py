@@ -1,12 +1,14 @@
-"""What words contribute: equal to passes of transformers run one by one, and to our own."""
+"""What words contribute: equal to passes of transformers run one by one."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.checkpoints import Sentence
 from reference.view_cases import LABELS, MASKED, MASKS, OTHER, PAIR, TEXTS, VECTORS
 
 import bertcli
@@ -69,21 +71,13 @@ def test_explain_a_regression_and_a_single_label_by_their_own_output(made: Made)
         assert ("log-odds" in one.meaning) == (value is not None)
 
 
-def changed_words(model: Model, text: str, found: Explanation) -> list[float]:
-    """The contributions by a pass of classify for each text with [MASK] for a word."""
-    texts = [text, *(f"{text[: word.start]}[MASK]{text[word.end :]}" for word in found.words)]
-    records = model.classify(texts)
-    scores = [next(one["score"] for one in record["labels"] if one["label"] == found.target) for record in records]
-    odds = [np.log(score / (1 - score)) for score in scores]
-    return [odds[0] - one for one in odds[1:]]
-
-
-def test_explain_equals_passes_one_by_one_whatever_the_batch(made: Made) -> None:
+def test_explain_is_the_same_whatever_the_batch(made: Made) -> None:
     model = bertcli.load(made(**LABELS))
-    text = "The good king drank hot tea and sat on the red mat."  # every word is one piece, as [MASK] is
-    for batch_tokens in (None, 1, 40):
-        found = bertcli.explain(model, text, batch_tokens=batch_tokens)
-        np.testing.assert_allclose([w.contribution for w in found.words], changed_words(model, text, found), atol=2e-5)
+    expected, *others = (bertcli.explain(model, TEXTS[0], batch_tokens=tokens).words for tokens in (None, 1, 40))
+    for found in others:
+        np.testing.assert_allclose(
+            [word.contribution for word in found], [word.contribution for word in expected], atol=2e-5
+        )
 
 
 def test_explain_words_are_the_texts_own_characters(made: Made) -> None:
@@ -95,25 +89,12 @@ def test_explain_words_are_the_texts_own_characters(made: Made) -> None:
 
 
 def test_explain_leaves_a_prompt_out_but_reads_it(made: Made, tmp_path: Path) -> None:
-    folder = made(**VECTORS)
-    plain = bertcli.load(folder)
-    cosine = plain.encode(["query: " + OTHER, "query: Paris is red"], normalize=True)
-    copy = tmp_path / "prompted"
-    copy.mkdir()
-    for file in folder.iterdir():
-        (copy / file.name).write_bytes(file.read_bytes())
-    (copy / "modules.json").write_text(
-        '[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},'
-        '{"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]'
-    )
-    (copy / "1_Pooling").mkdir()
-    (copy / "1_Pooling" / "config.json").write_text(
-        '{"pooling_mode_mean_tokens": true, "word_embedding_dimension": 32}'
-    )
-    (copy / "config_sentence_transformers.json").write_text(
+    folder = shutil.copytree(made(sentence=Sentence()), tmp_path / "prompted")
+    cosine = bertcli.load(folder).encode(["query: " + OTHER, "query: Paris is red"], normalize=True)
+    (folder / "config_sentence_transformers.json").write_text(
         '{"prompts": {"query": "query: "}, "default_prompt_name": "query"}'
     )
-    model = bertcli.load(copy)
+    model = bertcli.load(folder)
     found = bertcli.explain(model, "Paris is red", contrast=OTHER)
     assert found.value == pytest.approx(float(cosine[0] @ cosine[1]), abs=1e-5)
     words = [("Paris", 0), ("is", 6), ("red", 9)]

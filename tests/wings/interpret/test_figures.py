@@ -213,22 +213,3 @@ def test_a_figure_without_matplotlib_is_refused_before_any_work(
     view = library.explain(library.load(made(**LABELS)), TEXTS[0])
     with pytest.raises(library.BertcliError, match=r"pip install 'bertcli\[figures\]'"):
         view.figure()
-
-
-def test_views_without_plots_name_the_endings_that_they_have(tmp_path: Path) -> None:
-    arguments = {
-        "diff": ["bert-mini-mlm", "--versus", "bert-mini-sentiment"],
-        "trace": ["A film."],
-        "encode": ["A film."],
-    }
-    for name, given in arguments.items():
-        done = bertcli(name, *given, "-o", tmp_path / "figure.svg")
-        _, _, allowed = done.error.partition("figure.svg: the ending must be one of ")
-        assert ".parquet" in allowed
-        assert ".svg" not in allowed
-    assert not [*tmp_path.iterdir()]
-
-
-@pytest.mark.parametrize("name", ["explain", "lens", "heads", "patch", "probe", "evaluate"])
-def test_help_lists_the_endings_of_figures(name: str) -> None:
-    assert ".pdf, .svg, .png" in " ".join(bertcli(name, "--help").out.split())

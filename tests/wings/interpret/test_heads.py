@@ -4,26 +4,18 @@ import base64
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from conftest import Made
 from helpers.static_models import write_static
-from hypothesis import given
-from hypothesis import strategies as st
 from reference.view_cases import LABELS, MASKED, MASKS, TEXTS
 
 import bertcli
 from bertcli.analysis.texts import tokens_of
-from bertcli.engine.packing import pack
 from bertcli.errors import BertcliError
-from bertcli.tracing.dispatch import Array, watching
 from bertcli.wings.interpret.compute.heads import draw as heads_page
-from bertcli.wings.interpret.compute.heads import measures, silencing
-from bertcli.wings.interpret.compute.part_watcher import HEADS, PartWatcher
 
-SMALL = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64}
 MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
 RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "views.json").read_text(encoding="utf-8"))
 GOLDEN = RECORDED["heads"]
@@ -46,32 +38,6 @@ def test_heads_without_ablation_have_no_change(made: Made) -> None:
         bertcli.heads(bertcli.load(made(**LABELS)), TEXTS, label="LABEL_0")
 
 
-@pytest.mark.parametrize("textbook", [False, True])
-def test_heads_silenced_from_the_middle_equal_whole_passes(textbook: bool, made: Made) -> None:
-    model = (
-        bertcli.variant("textbook", heads="mlm", weights=1, sizes=SMALL)
-        if textbook
-        else bertcli.load(made(head="mlm", seed=9, sizes={"num_hidden_layers": 3}))
-    )
-    network, heads = model.network, model.config.num_attention_heads
-    ids = np.arange(1, 8)[None]
-    tokens = type("Sentence", (), {"ids": ids[0].tolist(), "segments": [0] * 7})()
-    states = list(network.states(pack([tokens])))
-    for layer in (0, 1, len(states) - 2):
-        for head in (0, heads - 1):
-            with watching(PartWatcher(network, silencing(layer, [head]), layer, states[layer])):
-                resumed = network(pack([tokens]))
-
-            def silence(kind: str, number: int, array: Array, at: tuple[int, int] = (layer, head)) -> None:
-                if kind == HEADS and number == at[0]:
-                    array[:, at[1]] = 0
-
-            with watching(PartWatcher(network, silence)):
-                whole = network(pack([tokens]))
-            np.testing.assert_allclose(resumed, whole, atol=1e-6)
-            assert np.abs(whole - states[-1]).max() > 1e-4
-
-
 def test_heads_changes_do_not_depend_on_the_batch(made: Made) -> None:
     model = bertcli.load(made(**LABELS))
     one, other = (bertcli.heads(model, TEXTS[0], ablate=True, batch_tokens=tokens).heads for tokens in (1, 10_000))
@@ -81,15 +47,6 @@ def test_heads_changes_do_not_depend_on_the_batch(made: Made) -> None:
         assert row.change == pytest.approx(same.change, abs=1e-5)
 
 
-def test_heads_of_a_mask_and_a_cosine_change_too(made: Made) -> None:
-    model = bertcli.load(made(**MASKS))
-    asked: list[dict[str, Any]] = [{}, {"word": "tea"}, {"contrast": "Paris"}]
-    for options in asked:
-        found = bertcli.heads(model, MASKED, ablate=True, **options)
-        assert all(abs(row.change or 0) > 1e-6 for row in found.heads)
-        assert found.meaning
-
-
 def test_heads_are_those_that_change_most_or_stand_in_layers(made: Made) -> None:
     model = bertcli.load(made(**LABELS))
     found = bertcli.heads(model, TEXTS, ablate=True)
@@ -97,24 +54,6 @@ def test_heads_are_those_that_change_most_or_stand_in_layers(made: Made) -> None
     assert [(row.layer, row.head) for row in bertcli.heads(model, TEXTS).heads] == [(1, 1), (1, 2), (2, 1), (2, 2)]
     with pytest.raises(BertcliError, match="top_k is 0; it must be at least 1"):
         bertcli.heads(model, TEXTS, top_k=0)
-
-
-@given(size=st.integers(1, 7), seed=st.integers(0, 99))
-def test_heads_measures_are_sums_over_queries(size: int, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    weights = random.random((3, size, size))
-    weights[0] = np.eye(size)
-    weights /= weights.sum(axis=-1, keepdims=True)
-    special = random.random(size) < 0.4
-    entropy, distance, on_special, itself, following, before = measures(weights.astype(np.float32), special)
-    assert (entropy[0], distance[0], itself[0]) == (0, 0, size)
-    a = weights.astype(np.float32)
-    places = range(size)
-    assert distance[1] == pytest.approx(sum(a[1, i, j] * abs(i - j) for i in places for j in places), abs=1e-5)
-    assert entropy[1] == pytest.approx(-sum(a[1, i, j] * np.log(a[1, i, j]) for i in places for j in places), abs=1e-5)
-    assert on_special[1] == pytest.approx(a[1][:, special].sum(), abs=1e-5)
-    assert following[1] == pytest.approx(sum(a[1, i, i + 1] for i in range(size - 1)), abs=1e-5)
-    assert before[1] == pytest.approx(sum(a[1, i + 1, i] for i in range(size - 1)), abs=1e-5)
 
 
 def test_heads_say_what_they_cannot_do(made: Made, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 from conftest import Made
 from reference.view_cases import LABELS, MASKED, MASKS
@@ -26,21 +25,6 @@ def test_lens_layers_are_those_of_transformers(made: Made) -> None:
         assert [one.score for one in layer.predictions] == pytest.approx(golden["scores"], abs=1e-5)
         assert layer.rank == golden["rank"]
         assert (layer.score, layer.kl) == pytest.approx((golden["score"], golden["kl"]), abs=1e-5)
-
-
-def test_lens_last_layer_is_what_fill_mask_says(made: Made) -> None:
-    model = bertcli.load(made(**MASKS))
-    text = "The [MASK] poured a [MASK] of tea."
-    found = bertcli.lens(model, text, top_k=4)
-    for mask, expected in zip(found.masks, model.fill_mask([text], top_k=4)[0]["masks"], strict=True):
-        last = mask.layers[-1]
-        assert mask.position == expected["position"]
-        assert [one.token_str for one in last.predictions] == [one["token_str"] for one in expected["predictions"]]
-        np.testing.assert_allclose(
-            [one.score for one in last.predictions], [one["score"] for one in expected["predictions"]], rtol=1e-5
-        )
-        assert (last.rank, last.kl) == (1, 0.0)
-        assert last.score == last.predictions[0].score
 
 
 def test_lens_all_tokens_are_looked_at_in_blocks(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,16 +89,6 @@ def test_patch_of_all_is_the_other_text_and_of_none_the_same(family: str, tmp_pa
         assert run.values(LAYERS, layers, [[(at, at)]])[0] == pytest.approx(run.source.value, abs=1e-5)
 
 
-def test_patch_of_one_head_is_that_share_of_attention(made: Made) -> None:
-    model = bertcli.load(made(head="classifier", seed=401, tokenizer="both"))
-    alone, together = (
-        bertcli.patch(model, LOVED, HATED, of="heads", batch_tokens=tokens).values["denoise"] for tokens in (1, 10_000)
-    )
-    np.testing.assert_allclose(alone, together, atol=1e-6)
-    one, other = together[0]
-    assert abs(one - other) > 1e-5
-
-
 def test_patch_pairs_texts_of_other_lengths(made: Made, caplog: pytest.LogCaptureFixture) -> None:
     model = bertcli.load(made(head="mlm", seed=402, tokenizer="both"))
     caplog.set_level("INFO", "bertcli")

@@ -41,20 +41,6 @@ def test_explain_command_colors_words_where_it_may(made: Made) -> None:
     assert "\x1b[" not in bertcli("explain", "-m", made(**LABELS), "\x1b[31mred").out
 
 
-@pytest.mark.parametrize("format", ["json", "jsonl"])
-@pytest.mark.parametrize("name", ["explain", "lens"])
-def test_view_records_go_to_stdout_or_a_file(name: str, format: str, made: Made, tmp_path: Path) -> None:
-    model = library.load(made(**MASKS))
-    texts = [MASKED, "The [MASK] sat."]
-    view = library.explain if name == "explain" else library.lens
-    expected = [one.record for one in view(model, texts)]
-    done = bertcli(name, "-m", made(**MASKS), *texts, "--format", format)
-    assert (json.loads(done.out) if format == "json" else done.records) == expected
-    file = tmp_path / f"records.{format}"
-    assert bertcli(name, "-m", made(**MASKS), *texts, "-o", file).out == ""
-    assert file.read_text(encoding="utf-8") == done.out
-
-
 @pytest.mark.parametrize("name", ["explain", "lens"])
 def test_view_commands_count_the_texts_of_a_file(
     name: str, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -79,13 +65,6 @@ def test_lens_command_shows_a_row_for_each_layer(made: Made) -> None:
     assert [line.split("  ")[0].strip() for line in lines[4:7]] == ["embeddings", "after layer 1", "after layer 2"]
     everything = bertcli("lens", "-m", made(**MASKS), TEXTS[2], "--all").out
     assert "0 [CLS]" in everything
-
-
-def test_heads_command_sorts_and_cuts(made: Made) -> None:
-    done = bertcli("heads", "-m", made(**LABELS), *TEXTS, "--ablate", "--top-k", "2", "--format", "json")
-    expected = library.heads(library.load(made(**LABELS)), TEXTS, ablate=True, top_k=2)
-    assert json.loads(done.out) == expected.record
-    assert len(bertcli("heads", "-m", made(**LABELS), *TEXTS, "--format", "csv").out.splitlines()) == 1 + 4
 
 
 def test_diff_command_ends_as_check_says(made: Made, tmp_path: Path) -> None:
@@ -161,21 +140,6 @@ def test_diff_command_without_a_text_shows_weights_and_digests(made: Made, tmp_p
     assert bertcli("diff", one, "--versus", other, stdin="").out.splitlines() == lines
 
 
-@pytest.mark.parametrize("ending", ["html", "HTML"])
-def test_view_pages_are_files_and_nothing_is_printed(ending: str, made: Made, tmp_path: Path) -> None:
-    commands = (
-        ("explain", "-m", made(**LABELS), TEXTS[0]),
-        ("lens", "-m", made(**MASKS), MASKED),
-        ("heads", "-m", made(**LABELS), TEXTS[0], "--ablate"),
-        ("diff", made(**VECTORS), "--versus", made(**{**VECTORS, "seed": 404}), TEXTS[0]),
-    )
-    for command in commands:
-        file = tmp_path / f"{command[0]}.{ending}"
-        done = bertcli(*command, "-o", file)
-        assert (done.status, done.out) == (0, "")
-        assert file.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-
-
 def page_of(file: Path, *command: str | Path) -> str:
     assert bertcli(*command, "-o", file).status == 0
     return file.read_text(encoding="utf-8")
@@ -206,9 +170,7 @@ def test_page_of_heads_opens_the_head_that_was_named(tmp_path: Path) -> None:
 
 
 def test_view_commands_used_wrongly(made: Made, tmp_path: Path) -> None:
-    labels, masks = made(**LABELS), made(**MASKS)
-    assert "needs a classifier head" in bertcli("explain", "-m", masks, "x").error
-    assert "its heads: pooler, classifier" in bertcli("lens", "-m", labels, MASKED).error
+    labels = made(**LABELS)
     assert "the ending must be one of" in bertcli("explain", "-m", labels, "x", "-o", tmp_path / "x.docx").error
     assert "the ending must be one of" in bertcli("heads", "-m", labels, "x", "-o", tmp_path / "x.docx").error
     why = "Invalid value for --label, --word: Choose one result"
@@ -237,13 +199,6 @@ def test_view_commands_have_their_bundled_models() -> None:
 )
 def test_diff_command_without_two_models_is_wrong_usage(given: list[str], message: str) -> None:
     wrong_usage("diff", *given, why=message)
-
-
-def test_heads_command_counts_layers_and_heads_from_one(made: Made) -> None:
-    lines = bertcli("heads", "-m", made(**LABELS), TEXTS[0]).out.splitlines()
-    assert [line.split()[:2] for line in lines[2:6]] == [["1", "1"], ["1", "2"], ["2", "1"], ["2", "2"]]
-    records = json.loads(bertcli("heads", "-m", made(**LABELS), TEXTS[0], "--format", "json").out)["heads"]
-    assert [(one["layer"], one["head"]) for one in records] == [(1, 1), (1, 2), (2, 1), (2, 2)]
 
 
 def test_every_view_is_its_spec_and_its_work() -> None:
