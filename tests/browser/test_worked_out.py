@@ -162,9 +162,3 @@ def test_worked_out_every_step_of_a_pool_of_spans(told: Telling, tmp_path: Path)
     own = {"gather_or", "pair_prior", "length_terms", "span_means", "modulate", "pair_logits"}
     assert own <= {step.op for step in steps}
     assert all(step.worked == step.cells for step in steps if step.op in own)
-
-
-def test_worked_out_all_of_a_small_page(told: Telling, tmp_path: Path) -> None:
-    folder = make_family(tmp_path / "model", "roberta", "mlm")
-    page = trace(tmp_path / "page.html", "-m", folder, "--seq-len", "9")
-    check(told(page, ALL))

@@ -1,4 +1,4 @@
-"""What is recorded and compared: checkpoints and inputs, shared by record.py, compare.py and the tests. NumPy only."""
+"""What is recorded and compared: checkpoints and inputs, shared by record.py and the tests. NumPy only."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -244,20 +244,6 @@ def test_gliner_reads_a_long_text_in_windows(tmp_path: Path) -> None:
     assert {text.index("tea"), text.index("drank")} <= starts
 
 
-@pytest.mark.parametrize(("counts", "most", "room", "stride", "expected"), [
-    ([1] * 5, 10, 10, None, [(0, 5)]),
-    ([1] * 9, 4, 10, None, [(0, 4), (3, 7), (6, 9)]),
-    ([1] * 9, 4, 10, 0, [(0, 4), (4, 8), (8, 9)]),
-    ([3, 3, 3, 3], 10, 6, 3, [(0, 2), (1, 3), (2, 4)]),
-    ([9, 1, 9], 10, 5, None, [(0, 1), (1, 2), (2, 3)]),
-    ([], 10, 5, None, []),
-])  # fmt: skip
-def test_gliner_windows(
-    counts: list[int], most: int, room: int, stride: int | None, expected: list[tuple[int, int]]
-) -> None:
-    assert [(one.start, one.stop) for one in word_windows(counts, most, room, stride)] == expected
-
-
 def test_gliner_of_limited_length_reads_windows_of_its_tokens(tmp_path: Path) -> None:
     model = bertcli.load(write_gliner(tmp_path / "bert", "bert", model_max_length=26))
     task: Any = work_of(SPEC).plan(model, TagOptions(labels=LABELS))
@@ -307,19 +293,6 @@ def test_gliner_by_the_server(models: dict[str, Model]) -> None:
 # ------------------------------------------------------------------------------------------------- what is refused
 
 
-def test_gliner_says_that_labels_are_missing(folder: Path, tmp_path: Path) -> None:
-    error = command("tag", "-m", folder, "Berlin").error
-    assert "finds entities of any type: name the types that you want" in error
-    assert '(--labels "person, city")' in error
-    tagger = make(tmp_path / "tagger", head="token_classifier")
-    error = command("tag", "-m", tagger, "--labels", "person", "Berlin").error
-    assert "tag --labels needs a model that finds entities of types that you name, and " in error
-    assert "tagger does not; its heads: token_classifier (for tag). Choose one that does, such as " in error
-    assert "-m urchade/gliner_small-v2.1" in error
-    error = command("classify", "-m", folder, "Berlin").error
-    assert "its heads: spans (for tag --labels)" in error
-
-
 def test_gliner_says_what_it_is_where_a_head_is_missing(folder: Path) -> None:
     """What its backbone's family says of plain models does not fit it."""
     gliner2 = write_gliner2(folder.parent / "second")
@@ -334,13 +307,9 @@ def test_gliner_says_what_it_is_where_a_head_is_missing(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--labels", ", "], "names no type of entity"),
-        (["--labels", "person", "--aggregation", "first"], "are for models that label tokens"),
         (["--labels", "person", "--ignore", "x"], "are for models that label tokens"),
-        (["--nested"], "add labels (--labels)"),
         (["--multi-label"], "add labels (--labels)"),
         (["--labels", "person", "--threshold", "1.5"], "scores are 0 to 1"),
-        (["--threshold", "0.5"], "add --redact, or leave out"),
         (["--labels", "person", "--only", "person"], "add --redact, or leave out"),
     ],
 )

@@ -12,7 +12,7 @@ import onnx
 import onnxruntime
 import pytest
 from conftest import Made
-from helpers.checkpoints import Dense, Sentence, make
+from helpers.checkpoints import ACTIVATIONS, Dense, Sentence, make
 from helpers.family_checkpoints import make_family
 from helpers.static_models import write_static
 from numpy.typing import NDArray
@@ -62,7 +62,8 @@ def at_tokens(x: NDArray[Any], batch: Arrays) -> NDArray[Any]:
     return x[batch["attention_mask"].astype(bool)]  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("name", CASES)
+# One of each activation, with different sizes: dtypes, names and heads of files are the loader's, not the graph's.
+@pytest.mark.parametrize("name", [*CASES][: len(ACTIVATIONS)])
 def test_export_gives_the_hidden_states_of_numpy(made: Made, tmp_path: Path, name: str) -> None:
     model = bertcli.load(made(**CASES[name]), text=False)
     export_file(model, tmp_path / "m.onnx", ExportOptions(head="none", verify=False))
@@ -74,11 +75,11 @@ def test_export_gives_the_hidden_states_of_numpy(made: Made, tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("head", ["pooler", "mlm", "nsp", "classifier", "token_classifier", "qa", "multiple_choice"])
-@pytest.mark.parametrize("opset", [18, 20])
-def test_export_gives_the_logits_of_every_head(made: Made, tmp_path: Path, head: str, opset: int) -> None:
+def test_export_gives_the_logits_of_every_head(made: Made, tmp_path: Path, head: str) -> None:
     kind = {"pooler": "model"}.get(head, head)
-    model = bertcli.load(made(head=kind, hidden_act="gelu_new" if opset == 18 else "gelu"), text=False)
-    made_file = export_file(model, tmp_path / "m.onnx", ExportOptions(head=head, opset=opset))
+    model = bertcli.load(made(head=kind, hidden_act="gelu_new"), text=False)
+    # The oldest opset; families below have the newest.
+    made_file = export_file(model, tmp_path / "m.onnx", ExportOptions(head=head, opset=18))
     ids = batch_of(model, (2, 9))["input_ids"]
     batch = {"input_ids": ids, "token_type_ids": np.zeros_like(ids), "attention_mask": np.ones_like(ids)}
     found, expected = run(tmp_path / "m.onnx", batch), model.outputs(ids)
@@ -110,12 +111,14 @@ def test_export_of_every_family(tmp_path: Path, name: str) -> None:
     case = FAMILIES[name]
     model = bertcli.load(make_family(tmp_path / "model", case.family, case.head, **case.checkpoint), text=False)
     batch = dict(zip(("input_ids", "token_type_ids", "attention_mask"), case.batch(), strict=True))
-    export_file(model, tmp_path / "m.onnx", ExportOptions(head="none", verify=False))
-    found = run(tmp_path / "m.onnx", batch)["last_hidden_state"]
-    segments = batch["token_type_ids"] if case.segments else None
-    expected = model.forward(batch["input_ids"], segments, batch["attention_mask"])
-    np.testing.assert_allclose(at_tokens(found, batch), at_tokens(expected, batch), atol=1e-5)
-    for head in {case.head} & {*model.heads}:
+    heads = {case.head} & {*model.heads}
+    if not heads:
+        export_file(model, tmp_path / "m.onnx", ExportOptions(head="none", verify=False))
+        found = run(tmp_path / "m.onnx", batch)["last_hidden_state"]
+        segments = batch["token_type_ids"] if case.segments else None
+        expected = model.forward(batch["input_ids"], segments, batch["attention_mask"])
+        np.testing.assert_allclose(at_tokens(found, batch), at_tokens(expected, batch), atol=1e-5)
+    for head in heads:
         export_file(model, tmp_path / "m.onnx", ExportOptions(head=head))
         found = np.stack([*run(tmp_path / "m.onnx", batch).values()], axis=-1)
         found = found if head == "qa" else found[..., 0]
@@ -159,9 +162,8 @@ def test_export_gives_the_vectors_of_a_sentence_model(made: Made, tmp_path: Path
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "lasttoken", "pooler"])
-@pytest.mark.parametrize("normalize", [False, True])
-def test_export_gives_the_vectors_asked_for(made: Made, tmp_path: Path, pooling: Pooling, normalize: bool) -> None:
-    model = bertcli.load(made())
+def test_export_gives_the_vectors_asked_for(made: Made, tmp_path: Path, pooling: Pooling) -> None:
+    model, normalize = bertcli.load(made()), pooling != "mean"
     export_file(model, tmp_path / "m.onnx", ExportOptions(pooling=pooling, normalize=normalize))
     found = run(tmp_path / "m.onnx", tokens_of(model, TEXTS))["sentence_embedding"]
     np.testing.assert_allclose(found, model.encode(TEXTS, pooling=pooling, normalize=normalize), atol=1e-5)
@@ -391,23 +393,16 @@ def test_export_that_differs_from_numpy_is_not_kept(
     )
 
 
-def test_export_refuses_what_cannot_be(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export_refuses_what_cannot_be(made: Made, tmp_path: Path) -> None:
     model = bertcli.load(made())
     for options, message in (
         ({"opset": 17}, "There is no opset 17 here: choose from 18 to"),
-        ({"head": "mlm"}, "has no head 'mlm'; its heads: pooler"),
-        ({"head": "pooler", "pooling": "mean"}, "leave out --head or --pooling"),
         ({"pooling": "median"}, "There is no pooling 'median'"),
     ):
         with pytest.raises(BertcliError, match=message):
             export_file(model, tmp_path / "m.onnx", ExportOptions(**options))
     with pytest.raises(BertcliError, match="has no weights to export"):
         export_file(bertcli.variant("tiny"), tmp_path / "m.onnx", ExportOptions())
-    with pytest.raises(BertcliError, match=r"there is no folder .*nowhere\."):
-        export_file(model, tmp_path / "nowhere" / "m.onnx", ExportOptions())
-    monkeypatch.setattr("bertcli.wings.onnx.session.installed", lambda package: False)
-    with pytest.raises(BertcliError, match=r"This needs onnx: pip install 'bertcli\[onnx\]'"):
-        export_file(model, tmp_path / "m.onnx", ExportOptions(verify=False))
 
 
 def test_export_stores_shared_layers_once(tmp_path: Path) -> None:

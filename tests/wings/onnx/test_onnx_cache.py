@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertcli.errors import BertcliError
 from bertcli.weights.digest import key_of
 from bertcli.wings.onnx import session as kept
 from bertcli.wings.onnx.session import cache_folder, cache_size, open_cached
@@ -109,16 +108,6 @@ def test_onnx_cache_keeps_nothing_half_made(folder: Path) -> None:
         raise ValueError("a fault")
 
     with pytest.raises(ValueError, match="a fault"):
-        open_cached("model", "key", fail, "cpu")
-    assert not [*folder.iterdir()]
-
-
-def test_onnx_cache_without_room_says_so_in_a_line(folder: Path) -> None:
-    def fail(file: Path) -> None:
-        file.write_text("half")
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(BertcliError, match=r"graph cannot be written to .* \(No space left on device\): make room"):
         open_cached("model", "key", fail, "cpu")
     assert not [*folder.iterdir()]
 

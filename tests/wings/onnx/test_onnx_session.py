@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import bertcli
 from bertcli.errors import BertcliError
-from bertcli.wings.onnx import session
 from bertcli.wings.onnx.session import ATTENTION, MOST_TOKENS, Session, available_devices, groups, provider_of
 
 WIDTHS = st.lists(st.integers(1, 600), min_size=1, max_size=60)
@@ -139,9 +138,3 @@ def test_onnx_session_says_that_a_device_did_not_start(monkeypatch: pytest.Monke
     monkeypatch.setattr(Failing, "get_providers", lambda self: ["CPUExecutionProvider"])
     with pytest.raises(BertcliError, match="could not start cuda on this machine"):
         Session(b"", "cuda")
-
-
-def test_onnx_session_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "installed", lambda package: False)
-    with pytest.raises(BertcliError, match=r"This needs onnxruntime: pip install 'bertcli\[onnx\]'"):
-        Session(b"")

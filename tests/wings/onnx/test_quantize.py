@@ -116,12 +116,3 @@ def test_truncate_dim_comes_before_normalizing(made: Made) -> None:
     kept = np.concatenate([np.asarray(block.vectors) for block in model.encode_blocks(TEXTS, truncate_dim=8)])
     assert np.allclose(kept, unit(model.encode(TEXTS, normalize=False)[:, :8]), atol=1e-6)
     assert np.allclose(np.linalg.norm(kept, axis=1), 1, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("count", "message"),
-    [(0, "truncate_dim is 0; it must"), (-1, "truncate_dim is -1"), (33, "Vectors of 32 numbers cannot be cut to 33")],
-)
-def test_truncate_dim_cannot_keep_more_than_there_is(count: int, message: str, made: Made) -> None:
-    with pytest.raises(BertcliError, match=message):
-        bertcli.load(made()).encode_blocks(TEXTS, truncate_dim=count)

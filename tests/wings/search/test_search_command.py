@@ -1,7 +1,6 @@
 """bertcli search: what was written is found, with its text, whatever the file."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -113,8 +112,6 @@ def test_search_parquet_brings_its_own_texts(model: Path, corpus: Path, tmp_path
 def test_search_what_does_not_fit_is_one_line(model: Path, corpus: Path, tmp_path: Path) -> None:
     bertcli("encode", "-m", model, "-i", corpus, "-o", tmp_path / "v.npy")
     find = ("search", "-m", model, "a", "-i")
-    with pytest.raises(BertcliError, match="were made with --pooling"):
-        library.search("a", tmp_path / "v.npy", model=model, pooling="max")
     assert "is missing" in bertcli(*find, tmp_path / "gone.npy").error
     assert "the magic string is not correct" in bertcli(*find, _other(tmp_path)).error
     (tmp_path / "short.txt").write_text("a\n", encoding="utf-8")
@@ -150,14 +147,6 @@ def test_search_shows_ten_rows_unless_told(model: Path, tmp_path: Path) -> None:
     for more, count in (([], 10), (["--top-k", "12"], 12), (["--top-k", "99"], 30)):
         found = bertcli("search", "-m", model, "7", "-i", tmp_path / "v.npy", "--format", "jsonl", *more)
         assert len(found.records[0]["nearest"]) == count
-
-
-def test_search_encode_shows_at_most_37_options() -> None:
-    lines = bertcli("encode", "--help").out.splitlines()
-    options = [name for line in lines for name in re.findall(r"^  (?:-\w, )?(--[a-z-]+)", line)]
-    assert "--pooling" in options
-    assert len({*options} - {"--help"}) <= 37  # it came with a capability of its own
-    assert not {"--query", "--query-file", "--against", "--similarity"} & {*options}
 
 
 def test_search_skips_what_was_skipped_when_encoding(made: Made, tmp_path: Path) -> None:
@@ -221,15 +210,11 @@ def test_search_says_which_chunk_of_a_text_is_nearest(ending: str, model: Path, 
     assert f"has {len(chunks)} rows of 3 texts and its texts' file 1 text:" in error
 
 
-@pytest.mark.parametrize("ending", [".txt", ".jsonl"])
-def test_search_takes_many_queries_from_a_file(ending: str, model: Path, corpus: Path, tmp_path: Path) -> None:
+def test_search_takes_queries_from_a_file_beside_others(model: Path, corpus: Path, tmp_path: Path) -> None:
     bertcli("encode", "-m", model, "-i", corpus, "-o", tmp_path / "v.npy")
-    file = tmp_path / f"queries{ending}"
-    lines = [text if ending == ".txt" else json.dumps({"text": text}) for text in TEXTS[1:4]]
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    command: list[str | Path] = ["search", "-m", model, "-i", tmp_path / "v.npy", "--query-file", file]
-    command += ["--format", "jsonl"]
-    assert [record["query"] for record in bertcli(*command).records] == TEXTS[1:4]
+    file = tmp_path / "queries.txt"
+    file.write_text("".join(f"{text}\n" for text in TEXTS[1:4]), encoding="utf-8")
+    command = ("search", "-m", model, "-i", tmp_path / "v.npy", "--query-file", file, "--format", "jsonl")
     several = bertcli(*command, TEXTS[0]).records
     assert [record["nearest"][0]["row"] for record in several] == [0, 1, 2, 3]
     file.write_text("", encoding="utf-8")

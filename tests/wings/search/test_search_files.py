@@ -4,8 +4,6 @@ import gzip
 import json
 import math
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -259,13 +257,6 @@ def test_search_files_a_folder_passes_over_rows_without_texts(folder: Path) -> N
     assert "rows/menu.csv, line 1: there is no field 'text'" in bertcli("search", "dog", "-i", "rows").error
 
 
-def test_search_files_a_paragraph_names_its_headings(folder: Path) -> None:
-    found = {hit["line"]: hit for hit in hits("the red button", "-i", "docs/deep/manual.md")}
-    assert found[10]["headings"] == "Kettle > Reset > Factory settings"
-    assert found[3]["headings"] == "Kettle"
-    assert "headings" not in hits("dog", "-i", "notes.txt")[0]
-
-
 def test_search_files_with_matches_prints_names(folder: Path) -> None:
     both = ("-i", "notes.txt", "-i", "menu.jsonl", "--column", "dish", "-l")
     assert bertcli("search", "the dog ran home", *both).out == "notes.txt\n"
@@ -340,14 +331,6 @@ def test_search_files_into_files(folder: Path) -> None:
 )
 def test_search_files_and_vectors_exclude_each_other(arguments: tuple[str, ...], why: str, folder: Path) -> None:
     wrong_usage("search", "dog", *arguments, why=why)
-
-
-def test_search_files_into_head_ends_quietly(folder: Path) -> None:
-    Path("many.txt").write_text("".join(f"dog number {i}\n" for i in range(300)), encoding="utf-8")
-    command = f"{sys.executable} -m bertcli search dog -i many.txt --top-k 300 | head -1"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
-    assert done.stdout.count("\n") == 1
-    assert all(line.startswith("Note: ") for line in done.stderr.splitlines())
 
 
 # -------------------------------------------------------------------------------------------------------------- index
@@ -483,19 +466,6 @@ def test_search_files_rerank_orders_as_rank(made: Made, folder: Path) -> None:
     assert "needs" in bertcli("search", "dog", "-i", "notes.txt", "--rerank", "bert-mini-mlm").error
 
 
-def test_search_files_prompts_are_those_of_query_and_document(made: Made, folder: Path, tmp_path: Path) -> None:
-    model = tmp_path / "prompted"
-    shutil.copytree(made(seed=7), model)
-    prompts = {"query": "the cat ", "document": "the dog "}
-    (model / "config_sentence_transformers.json").write_text(json.dumps({"prompts": prompts}), encoding="utf-8")
-    (best, *_) = hits("-m", model, "tea", "-i", "notes.txt", "--top-k", "1")
-    opened = library.load(model)
-    query = opened.encode(["tea"], prompt_name="query")[0]
-    document = opened.encode([str(best["text"])], prompt_name="document")[0]
-    cosine = float(query @ document / np.linalg.norm(query) / np.linalg.norm(document))
-    assert best["score"] == pytest.approx(cosine, abs=1e-5)
-
-
 def test_search_files_a_prompt_that_is_given_is_the_querys(made: Made, folder: Path) -> None:
     model = made(seed=7)
     (best, *_) = hits("-m", model, "tea", "-i", "notes.txt", "--prompt", "the cat ")
@@ -517,27 +487,6 @@ def test_search_files_late_interaction_reranks_and_gives_no_single_vector(folder
 
 
 # --------------------------------------------------------------------------------------------------- sparse vectors
-
-
-def product(query: dict[str, Any], document: dict[str, Any]) -> float:
-    """The product of two records of encode --sparse."""
-    weights: dict[int, float] = dict(zip(query["indices"], query["values"], strict=True))
-    entries = zip(document["indices"], document["values"], strict=True)
-    return float(sum(weights.get(index, 0.0) * value for index, value in entries))
-
-
-def test_search_files_by_sparse_vectors_of_bge_m3(folder: Path) -> None:
-    model = write_bge_m3(folder / "bge-m3")
-    lines = [*DOCUMENTS, "coffee in Paris"]
-    Path("texts.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    search = ("-m", model, QUERIES[1], "-i", "texts.txt", "--sparse")
-    query, *documents = bertcli("encode", "-m", model, "--sparse", QUERIES[1], *lines, "--format", "jsonl").records
-    expected = {line: product(query, document) for line, document in zip(lines, documents, strict=True)}
-    found = {hit["text"]: hit["score"] for hit in hits(*search)}
-    assert found == pytest.approx(expected, abs=1e-5)
-    assert [*found][:-1] == sorted(lines, key=lambda line: -expected[line])[:-1]
-    assert len({*expected.values()}) == len(lines) - 1  # nothing is shared with <unk>
-    assert {hit["text"]: hit["score"] for hit in hits(*search[:-1])} != pytest.approx(expected, abs=1e-2)
 
 
 def test_search_files_by_sparse_vectors_of_a_router_rank_as_rank(folder: Path) -> None:

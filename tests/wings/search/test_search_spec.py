@@ -65,15 +65,6 @@ def test_no_queries_have_no_hits(tmp_path: Path) -> None:
     assert library.search_files([], text) == library.search([], vectors) == []
 
 
-def test_texts_of_chunks_are_those_of_the_command(tmp_path: Path) -> None:
-    rows, vectors = tmp_path / "tea.jsonl", tmp_path / "v.npz"
-    rows.write_text('{"text": "Green tea grows in Japan, and it is drunk hot."}\n{"text": "A dog."}\n')
-    assert bertcli("encode", "-i", rows, "--chunk", "8", "-o", vectors).status == 0
-    printed = bertcli("search", "hot", "-i", vectors, "-i", rows, "--format", "jsonl").records
-    assert library.search("hot", vectors, texts=rows) == printed
-    assert len(printed[0]["nearest"]) > 2
-
-
 def test_texts_of_vectors_may_be_in_parquet(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     text, vectors, texts = tmp_path / "tea.txt", tmp_path / "v.npy", tmp_path / "t.parquet"
