@@ -85,7 +85,6 @@ def masked_batch(vocab: int) -> Batch:
     return Batch(ids, segments, mask)
 
 
-MIXES = ((7, 2, 12), (48,), (2, 2, 31, 30, 2), (5, 47, 48, 3))  # lengths of sentences that share a batch
 MASKS: Checkpoint = {"head": "model", "sizes": ODD, "seed": 101}
 ATTENTION: Checkpoint = {"head": "model", "seed": 102}
 LENGTHS: dict[str, tuple[Checkpoint, tuple[int, ...]]] = {

@@ -1,8 +1,8 @@
 """Record what the figures of evaluate are compared with: `python tests/reference/record_evaluate.py`.
 
-Needs scipy, scikit-learn, pytrec_eval (pytrec_eval-terrier), seqeval, nervaluate and sentence-transformers (recorded
-with 1.17.1, 1.9.1, 0.5.11, 1.2.2, 1.2.1, 6.2.0), and on the path squad_metrics.py, SQuAD's official script as
-transformers 4.57.6 has it in data/metrics. Every case holds its numbers, so that tests need none of these.
+Needs scipy, scikit-learn, pytrec_eval (pytrec_eval-terrier), seqeval and sentence-transformers (recorded with 1.17.1,
+1.9.1, 0.5.11, 1.2.2, 6.2.0), and on the path squad_metrics.py, SQuAD's official script as transformers 4.57.6 has it
+in data/metrics. Every case holds its numbers, so that tests need none of these.
 """
 # mypy: disable-error-code="import-not-found, import-untyped"
 
@@ -15,9 +15,7 @@ import numpy as np
 import pytrec_eval
 import scipy.stats
 import sklearn.metrics as sk
-from nervaluate import Evaluator
 from sentence_transformers import SimilarityFunction
-from sentence_transformers.cross_encoder.evaluation import CrossEncoderRerankingEvaluator
 from sentence_transformers.sentence_transformer.evaluation import BinaryClassificationEvaluator
 from seqeval.metrics.v1 import precision_recall_fscore_support
 from seqeval.scheme import IOB1, IOB2, IOBES
@@ -123,31 +121,6 @@ def several(random: np.random.Generator) -> list[Case]:
     return cases
 
 
-def entities(random: np.random.Generator) -> list[Case]:
-    """nervaluate's "strict" on IOB2 tags as they should be: it also counts an I without a B, which seqeval does not."""
-    cases = []
-    names = ["O", "O", *(f"{prefix}-{kind}" for prefix in "BI" for kind in ("PER", "LOC", "ORG"))]
-    for _ in range(3):
-        sides: list[list[list[str]]] = [[], []]
-        for _ in range(25):
-            true = [str(tag) for tag in random.choice(names, 9)]
-            said = [tag if random.random() < 0.75 else str(random.choice(names)) for tag in true]
-            for side, tags in zip(sides, (true, said), strict=True):
-                for i, tag in enumerate(tags):
-                    if tag[0] == "I" and (i == 0 or tags[i - 1][2:] != tag[2:]):
-                        tags[i] = f"B{tag[1:]}"
-                side.append(tags)
-        found = Evaluator(*sides, tags=["PER", "LOC", "ORG"], loader="list").evaluate()
-        strict = {"": found["overall"]["strict"]} | {kind: one["strict"] for kind, one in found["entities"].items()}
-        case: Case = {
-            name: [" ".join(tags) for tags in side] for name, side in zip(("true", "said"), sides, strict=True)
-        }
-        cases.append(
-            case | {"found": {kind: [one.precision, one.recall, one.f1] for kind, one in sorted(strict.items())}}
-        )
-    return cases
-
-
 def similarities(random: np.random.Generator) -> Case:
     """What sentence-transformers compares vectors with; one is zero."""
     x, y = (random.normal(size=(n, 5)).round(3).astype(np.float32) for n in (3, 4))
@@ -196,19 +169,6 @@ def rankings(random: np.random.Generator) -> Case:
     measures = {"ndcg_cut.1,3,10,100", "map_cut.1,3,10,100", "recall.1,3,10,100", "P.1,3,10,100", "recip_rank"}
     found = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
     return {"qrels": qrels, "run": run, "found": {q: dict(sorted(found[q].items())) for q in sorted(found)}}
-
-
-def reranking(random: np.random.Generator) -> list[Case]:
-    evaluator = CrossEncoderRerankingEvaluator([], at_k=10)
-    cases = []
-    for count in (5, 15, 30):
-        relevant = (random.random(count) < 0.3).astype(int)
-        relevant[0] = 1
-        scores = random.permutation(count) / count
-        mrr, ndcg, precision = evaluator.compute_metrics(relevant.tolist(), scores)
-        found = {"mrr@10": float(mrr), "ndcg@10": float(ndcg), "map@100": float(precision)}
-        cases.append({"relevant": relevant.tolist(), "scores": scores.tolist(), "found": found})
-    return cases
 
 
 def wilson() -> list[Case]:
@@ -374,10 +334,8 @@ if __name__ == "__main__":
         "classification": classification(random),
         "tags": tags(random),
         "rankings": rankings(random),
-        "reranking": reranking(random),
         "answers": answers(),
         "several": several(random),
-        "entities": entities(random),
         "similarities": similarities(random),
         "wilson": wilson(),
         "mcnemar": mcnemar(),

@@ -1,4 +1,4 @@
-"""Record what GLiNER2's library makes of small span models, in gliner2.json.
+"""Record what GLiNER2's library makes of small models of GLiNER2 and 2.5, in gliner2.json and gliner25.json.
 
 `python tests/reference/record_gliner2.py` with torch and gliner2 (recorded with gliner2 2.1.0, torch 2.13 and
 transformers 5.16.1), and HF_HUB_OFFLINE=1.
@@ -8,7 +8,7 @@ transformers 5.16.1), and HF_HUB_OFFLINE=1.
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,33 +16,38 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parents[1])]
 
 import torch  # noqa: E402
-from gliner2 import GLiNER2  # noqa: E402
+from gliner2 import AutoExtractor, GLiNER2  # noqa: E402
+from helpers import gliner2, gliner25  # noqa: E402
 from helpers.gliner2 import (  # noqa: E402
     CANDIDATES,
-    CASES,
     DESCRIBED,
     DESCRIBED_CANDIDATES,
     LABELS,
     LONG,
-    MODES,
     TASK,
     TEXTS,
-    write_gliner2,
 )
 
 torch.set_num_threads(1)
 
 
-def record() -> dict[str, Any]:
-    """Of each case the number of parameters, and of each text the entities and the scores of candidates."""
+def record(opened: Any, version: Any, write: Callable[..., Path], unused: tuple[str, ...]) -> dict[str, Any]:
+    """Of each case the number of parameters, and of each text the entities and the scores of candidates.
+
+    opened: the library's class. version: the module of the models. unused: names of parameters that bertcli does not
+    run.
+    """
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, options in CASES.items():
-            model = GLiNER2.from_pretrained(str(write_gliner2(Path(folder) / name, **options)))
+        for name, options in version.CASES.items():
+            model = opened.from_pretrained(str(write(Path(folder) / name, **options)))
             model.eval()
+            counts = {of: parameter.numel() for of, parameter in model.named_parameters()}
+            used = sum(count for of, count in counts.items() if not of.startswith(unused))
             found[name] = {
-                "parameters": sum(parameter.numel() for parameter in model.parameters()),
-                **{mode: entities(model, TEXTS, LABELS, *how) for mode, how in MODES.items()},
+                "parameters": sum(counts.values()),
+                **({"used": used} if unused else {}),
+                **{mode: entities(model, TEXTS, LABELS, *how) for mode, how in version.MODES.items()},
                 "described": entities(model, TEXTS, DESCRIBED, 0.5, None),
                 "softmax": scores(model, TEXTS, CANDIDATES, multi_label=False),
                 "sigmoid": scores(model, TEXTS, DESCRIBED_CANDIDATES, multi_label=True),
@@ -93,4 +98,9 @@ def scores(model: Any, texts: Sequence[str], labels: Sequence[str], *, multi_lab
 
 
 if __name__ == "__main__":
-    (HERE / "gliner2.json").write_text(json.dumps(record()) + "\n", encoding="utf-8")
+    of_each = {
+        "gliner2.json": record(GLiNER2, gliner2, gliner2.write_gliner2, ()),
+        "gliner25.json": record(AutoExtractor, gliner25, gliner25.write_gliner25, gliner25.UNUSED),
+    }
+    for file, recorded in of_each.items():
+        (HERE / file).write_text(json.dumps(recorded) + "\n", encoding="utf-8")

@@ -13,7 +13,6 @@ from helpers.vocabulary import pieces, write_tokenizer_json, write_vocabulary
 
 MODELS = Path(__file__).parent / "vocabularies"
 LETTERS = ["<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO", ".", "-", "<null_1>", "<mask>"]
-OF_MPNET = ["<s>", "<pad>", "</s>", "<unk>", *pieces(), "<mask>"]
 MASK = {"content": "<mask>", "lstrip": True, "rstrip": False, "normalized": False, "single_word": False}
 
 

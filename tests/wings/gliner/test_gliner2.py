@@ -1,14 +1,19 @@
-"""GLiNER2 against its library (tests/reference/gliner2.json): entities, scores of candidates, every way to them."""
+"""GLiNER2 and 2.5 against their library (tests/reference/gliner2.json, gliner25.json), by every way to them.
+
+What 2.5 alone has is in test_gliner25.py.
+"""
 
 import json
 import shutil
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from helpers import gliner2, gliner25
 from helpers.checkpoints import make
 from helpers.gliner2 import (
     CANDIDATES,
@@ -17,7 +22,6 @@ from helpers.gliner2 import (
     DESCRIBED_CANDIDATES,
     LABELS,
     LONG,
-    MODES,
     TASK,
     TEXTS,
     write_gliner2,
@@ -33,31 +37,72 @@ from bertcli.model import Model
 from bertcli.tasks.registry import work_of
 from bertcli.tasks.tag import SPEC, TagOptions
 
-RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "gliner2.json").read_text(encoding="utf-8"))
 NEAR: dict[str, Any] = {"rtol": 0, "atol": 1e-5}
 NAMED = ", ".join(LABELS)
 TEMPLATE = f"{TASK} {{}}"
 
 
+class Version(NamedTuple):
+    """What the two versions have of their own: small models, what the library made of them, words."""
+
+    name: str
+    cases: dict[str, dict[str, Any]]
+    modes: dict[str, tuple[float, str | None]]
+    write: Callable[..., Path]
+    recorded: dict[str, Any]
+    best_type: str  # of TEXTS[1]
+    heads: list[str]
+    spans: str  # the last step of spans in a trace
+    said: str  # by `info`
+
+
+def recorded(name: str) -> Any:
+    return json.loads((Path(__file__).parents[2] / "reference" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+VERSIONS = {
+    version.name: version
+    for version in (
+        Version(
+            "GLiNER2", gliner2.CASES, gliner2.MODES, gliner2.write_gliner2, recorded("gliner2"), "drink",
+            ["instances", "spans", "candidate_scores"], "spans.label_scores",
+            "of types that you name (--labels), of up to 4 words",
+        ),
+        Version(
+            "GLiNER2.5", gliner25.CASES, gliner25.MODES, gliner25.write_gliner25, recorded("gliner25"), "capital city",
+            ["spans", "candidate_scores", "absence"], "spans.pair_logits",
+            "of any length, from 14 spans of a window",
+        ),
+    )
+}  # fmt: skip
+EACH = [(name, case) for name, version in VERSIONS.items() for case in version.cases]
+RECORDED = VERSIONS["GLiNER2"].recorded
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
     home = tmp_path_factory.mktemp("gliner2")
-    for name, options in CASES.items():
-        write_gliner2(home / name, **options)
-    return home
+    return {(name, case): VERSIONS[name].write(home / name / case, **VERSIONS[name].cases[case]) for name, case in EACH}
 
 
 @pytest.fixture(scope="module")
-def models(folder: Path) -> dict[str, Model]:
-    return {name: bertcli.load(folder / name) for name in CASES}
+def opened(folders: dict[tuple[str, str], Path]) -> dict[tuple[str, str], Model]:
+    return {key: bertcli.load(folder) for key, folder in folders.items()}
+
+
+@pytest.fixture
+def models(opened: dict[tuple[str, str], Model]) -> dict[str, Model]:
+    """Those of GLiNER2."""
+    return {case: opened["GLiNER2", case] for case in CASES}
 
 
 def in_text(text: str, spans: list[list[Any]]) -> dict[tuple[int, int, str], float]:
     """The library's entities without the sign that it puts after a text: of equal ones the highest score."""
     found: dict[tuple[int, int, str], float] = {}
+    end_of_text = len(text.rstrip())
     for start, end, label, score in spans:
-        if start < len(text):
-            place = (start, len(text.rstrip()) if end > len(text) else end, label)
+        if start < end_of_text:
+            place = (start, min(end, end_of_text), label)
             found[place] = max(score, found.get(place, 0))
     return found
 
@@ -76,15 +121,115 @@ def check(records: Any, texts: Any, recorded: Any) -> None:
         assert all(text[one["start"] : one["end"]] == one["word"] for one in record["entities"])
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_gliner2_has_the_parameters_of_its_library(case: str, models: dict[str, Model]) -> None:
-    model = models[case]
-    assert bertcli.params(model).total_params == RECORDED[case]["parameters"]
+@pytest.mark.parametrize(("name", "case"), EACH)
+def test_gliner2_has_the_parameters_of_its_library(name: str, case: str, opened: dict[tuple[str, str], Model]) -> None:
+    model, expected = opened[name, case], VERSIONS[name].recorded[case]
+    assert bertcli.params(model).total_params == expected["parameters"]
     with bertcli.trace(model) as trace:
         model.outputs([[1, 2, 3, 4, 5]])
-    assert trace.totals.params == RECORDED[case]["parameters"]
+    # Heads of GLiNER2.5 that bertcli does not run are in the file.
+    assert trace.totals.params == expected.get("used", expected["parameters"])
     assert [step.path for step in trace.steps if not step.group] == []
     assert model.notes == ()
+
+
+@pytest.mark.parametrize(("name", "case"), EACH)
+def test_gliner2_finds_the_entities_of_its_library(name: str, case: str, opened: dict[tuple[str, str], Model]) -> None:
+    """With multi_label each type is looked for by itself, as there."""
+    model, expected = opened[name, case], VERSIONS[name].recorded[case]
+    for mode in ("flat", "surer", "nested"):
+        threshold, policy = VERSIONS[name].modes[mode]
+        options: dict[str, Any] = {"threshold": threshold, "nested": policy == "nested", "multi_label": True}
+        check(model.tag(TEXTS, labels=LABELS, **options), TEXTS, expected[mode])
+        check([model.tag(text, labels=LABELS, **options) for text in TEXTS[:2]], TEXTS[:2], expected[mode][:2])
+    check(model.tag(TEXTS, labels=DESCRIBED, multi_label=True), TEXTS, expected["described"])
+    assert expected["described"] != expected["flat"]
+
+
+@pytest.mark.parametrize(("name", "case"), EACH)
+def test_gliner2_scores_candidates_as_its_library(name: str, case: str, opened: dict[tuple[str, str], Model]) -> None:
+    model = opened[name, case]
+    for mode, candidates in (("softmax", CANDIDATES), ("sigmoid", DESCRIBED_CANDIDATES)):
+        options: dict[str, Any] = {"template": TEMPLATE, "multi_label": mode == "sigmoid"}
+        records = model.classify(TEXTS, candidates=candidates, **options)
+        for record, text, expected in zip(records, TEXTS, VERSIONS[name].recorded[case][mode], strict=True):
+            scores = [one["score"] for one in record["labels"]]
+            assert scores == sorted(scores, reverse=True)
+            alone = model.classify(text, candidates=candidates, **options)
+            for one in (record, alone):
+                np.testing.assert_allclose(in_order(one), expected, **NEAR)
+            assert not record["truncated"]
+
+
+def in_order(record: dict[str, Any]) -> list[float]:
+    """The scores of a record's labels, in the order of CANDIDATES."""
+    found = {one["label"]: one["score"] for one in record["labels"]}
+    return [found[name] for name in CANDIDATES]
+
+
+@pytest.mark.parametrize(("name", "case"), [(name, case) for name, case in EACH if case.startswith("deberta")])
+def test_gliner2_reads_a_text_of_more_tokens_than_there_are_positions(
+    name: str, case: str, opened: dict[tuple[str, str], Model]
+) -> None:
+    """DeBERTa looks at distances alone: 64 positions in its configuration are no limit, as in the library."""
+    model, (spans, (expected,)) = opened[name, case], VERSIONS[name].recorded[case]["long"]
+    check([model.tag(LONG, labels=LABELS, threshold=0.9, multi_label=True)], [LONG], spans)
+    np.testing.assert_allclose(
+        in_order(model.classify(LONG, candidates=CANDIDATES, template=TEMPLATE)), expected, **NEAR
+    )
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_gliner2_by_its_commands(name: str, folders: dict[tuple[str, str], Path], tmp_path: Path) -> None:
+    path, version = folders[name, "deberta-v2"], VERSIONS[name]
+    expected = version.recorded["deberta-v2"]
+    tag = ("tag", "-m", path, "--labels", NAMED)
+    every = (*tag, "--multi-label", "--format", "jsonl", *TEXTS)
+    for engine in ("numpy", "onnx"):
+        check(command(*every, "--engine", engine).records, TEXTS, expected["flat"])
+    asked = ("classify", "-m", path, "--format", "jsonl", "--candidates")
+    (best,) = command(*asked, ",".join(CANDIDATES), "--template", TEMPLATE, "--top-k", "1", TEXTS[0]).records
+    scores = expected["softmax"][0]
+    assert best["labels"] == [
+        {"label": CANDIDATES[int(np.argmax(scores))], "score": pytest.approx(max(scores), abs=1e-5)}
+    ]
+    (alone,) = command(*asked, "tea", TEXTS[0]).records
+    assert 0 < alone["labels"][0]["score"] < 1, "a single candidate is judged by itself"
+    redacted = command(*tag, "--redact", "--only", version.best_type, TEXTS[1])
+    assert redacted.out == f"[{version.best_type}]\n", "the library scores it highest"
+    described = json.loads(command("info", path, "--format", "json").out)
+    assert (described["kind"], described["problems"]) == (f"entities and labels of any type ({name})", [])
+    assert described["heads"] == version.heads
+    shown = command("info", path).out
+    assert "bertcli classify --candidates sports,politics -m" in shown
+    assert version.said in shown
+    error = command("classify", "-m", path, "tea").error
+    assert "spans (for tag --labels), candidate_scores (for classify --candidates)" in error
+    assert f"is a {name} model" in command("tag", "-m", path, "tea").error
+    assert "are for single texts" in command(*asked, "tea", "a", "--text-pair", "b").error
+    written = "( [P] entities ( [E] drink [E] city ) ) [SEP_TEXT] she poured a cup"
+    traced = json.loads(command("trace", "-m", path, written, "--format", "json").out)
+    (logits,) = [step["output"]["shape"] for step in traced["steps"] if step["path"] == version.spans]
+    # GLiNER2: of the five tokens behind the mark, the special one with them, every span of up to four. GLiNER2.5: of
+    # five words the six likeliest starts and ends make 15 spans, of which the pool has 14. And two types.
+    assert logits == [14, 2]
+    exported = command("export", "-m", path, "-o", tmp_path / "m.onnx")
+    assert f"this is the encoder of a {name} model" in exported.err
+    assert "no input of a graph" in command("export", "-m", path, "--head", "spans", "-o", tmp_path / "m.onnx").error
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_gliner2_by_the_server(name: str, opened: dict[tuple[str, str], Model]) -> None:
+    expected = VERSIONS[name].recorded["deberta-v2"]
+    with serving([opened[name, "deberta-v2"]]) as running:
+        parameters = {"candidate_labels": [*CANDIDATES], "hypothesis_template": TEMPLATE}
+        answer = running.given("/zero-shot", {"inputs": TEXTS[0], "parameters": parameters})
+        scores = dict(zip(answer["labels"], answer["scores"], strict=True))
+        np.testing.assert_allclose([scores[one] for one in CANDIDATES], expected["softmax"][0], **NEAR)
+        asked = {"inputs": TEXTS[0], "parameters": {"labels": [*LABELS], "multi_label": True}}
+        check([{"entities": running.given("/tag", asked)}], TEXTS[:1], expected["flat"][:1])
+        (described,) = running.given("/info")["models"]
+        assert described["uses"][:3] == ["tag", "entities", "zero-shot"]
 
 
 def test_gliner2_counts_the_operations_of_its_recurrent_unit(models: dict[str, Model]) -> None:
@@ -99,19 +244,6 @@ def test_gliner2_counts_the_operations_of_its_recurrent_unit(models: dict[str, M
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_gliner2_finds_the_entities_of_its_library(case: str, models: dict[str, Model]) -> None:
-    """With multi_label each type is looked for by itself, as there."""
-    model, recorded = models[case], RECORDED[case]
-    for mode in ("flat", "surer", "nested"):
-        threshold, policy = MODES[mode]
-        options: dict[str, Any] = {"threshold": threshold, "nested": policy == "nested", "multi_label": True}
-        check(model.tag(TEXTS, labels=LABELS, **options), TEXTS, recorded[mode])
-        check([model.tag(text, labels=LABELS, **options) for text in TEXTS[:2]], TEXTS[:2], recorded[mode][:2])
-    check(model.tag(TEXTS, labels=DESCRIBED, multi_label=True), TEXTS, recorded["described"])
-    assert recorded["described"] != recorded["flat"]
-
-
-@pytest.mark.parametrize("case", CASES)
 def test_gliner2_finds_no_two_entities_in_the_same_words(case: str, models: dict[str, Model]) -> None:
     """Without multi_label: of all that the library finds, the best first, each unless it overlaps a better one."""
     for record, text, spans in zip(models[case].tag(TEXTS, labels=NAMED), TEXTS, RECORDED[case]["all"], strict=True):
@@ -121,32 +253,6 @@ def test_gliner2_finds_no_two_entities_in_the_same_words(case: str, models: dict
                 chosen.append(span)
         assert places(record).keys() == in_text(text, chosen).keys()
         assert all(one["end"] <= other["start"] for one, other in pairwise(record["entities"]))
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_gliner2_scores_candidates_as_its_library(case: str, models: dict[str, Model]) -> None:
-    model, recorded = models[case], RECORDED[case]
-    for mode, candidates in (("softmax", CANDIDATES), ("sigmoid", DESCRIBED_CANDIDATES)):
-        options: dict[str, Any] = {"template": TEMPLATE, "multi_label": mode == "sigmoid"}
-        records = model.classify(TEXTS, candidates=candidates, **options)
-        for record, text, expected in zip(records, TEXTS, recorded[mode], strict=True):
-            found = {one["label"]: one["score"] for one in record["labels"]}
-            np.testing.assert_allclose([found[name] for name in CANDIDATES], expected, **NEAR)
-            assert [*found.values()] == sorted(found.values(), reverse=True)
-            alone = model.classify(text, candidates=candidates, **options)
-            np.testing.assert_allclose([found[one["label"]] for one in alone["labels"]],
-                                       [one["score"] for one in alone["labels"]], rtol=0, atol=1e-6)  # fmt: skip
-            assert not record["truncated"]
-
-
-@pytest.mark.parametrize("case", [name for name in CASES if name.startswith("deberta")])
-def test_gliner2_reads_a_text_of_more_tokens_than_there_are_positions(case: str, models: dict[str, Model]) -> None:
-    """DeBERTa looks at distances alone: 64 positions in its configuration are no limit, as in the library."""
-    model, (spans, (expected,)) = models[case], RECORDED[case]["long"]
-    check([model.tag(LONG, labels=LABELS, threshold=0.9, multi_label=True)], [LONG], spans)
-    record = model.classify(LONG, candidates=CANDIDATES, template=TEMPLATE)
-    found = {one["label"]: one["score"] for one in record["labels"]}
-    np.testing.assert_allclose([found[name] for name in CANDIDATES], expected, **NEAR)
 
 
 def test_gliner2_reads_a_long_text_in_windows_as_parts_of_their_own(models: dict[str, Model]) -> None:
@@ -190,58 +296,6 @@ def test_gliner2_finds_nothing_where_it_counts_no_instances(tmp_path: Path) -> N
     assert [record["entities"] for record in one.tag(["", " \n ", "."], labels=LABELS, threshold=0)][:2] == [[], []]
 
 
-def test_gliner2_by_its_commands(folder: Path, tmp_path: Path) -> None:
-    path = folder / "deberta-v2"
-    found = command("tag", "-m", path, "--labels", NAMED, "--multi-label", "--format", "jsonl", *TEXTS)
-    assert found.status == 0, found.error
-    check(found.records, TEXTS, RECORDED["deberta-v2"]["flat"])
-    asked = ("classify", "-m", path, "--candidates", ",".join(CANDIDATES), "--format", "jsonl")
-    (best,) = command(*asked, "--template", TEMPLATE, "--top-k", "1", TEXTS[0]).records
-    scores = RECORDED["deberta-v2"]["softmax"][0]
-    assert best["labels"] == [
-        {"label": CANDIDATES[int(np.argmax(scores))], "score": pytest.approx(max(scores), abs=1e-5)}
-    ]
-    (alone,) = command("classify", "-m", path, "--candidates", "tea", "--format", "jsonl", TEXTS[0]).records
-    assert 0 < alone["labels"][0]["score"] < 1, "a single candidate is judged by itself"
-    redacted = command("tag", "-m", path, "--labels", NAMED, "--redact", "--only", "drink", TEXTS[1])
-    assert redacted.out == "[drink]\n", "the library scores it highest"
-    described = json.loads(command("info", path, "--format", "json").out)
-    assert (described["kind"], described["problems"]) == ("entities and labels of any type (GLiNER2)", [])
-    assert described["heads"] == ["instances", "spans", "candidate_scores"]
-    assert described["schema"] == {"max_words": 4, "backbone": "small-deberta-v2"}
-    shown = command("info", path).out
-    assert "bertcli classify --candidates sports,politics -m" in shown
-    assert "of types that you name (--labels), of up to 4 words" in shown
-    error = command("classify", "-m", path, "tea").error
-    assert "its heads: instances, spans (for tag --labels), candidate_scores (for classify --candidates)" in error
-    assert "is a GLiNER2 model" in command("tag", "-m", path, "tea").error
-    assert "are for single texts" in command(*asked, "a", "--text-pair", "b").error
-    written = "( [P] entities ( [E] drink [E] city ) ) [SEP_TEXT] she poured a cup"
-    traced = json.loads(command("trace", "-m", path, written, "--format", "json").out)
-    (logits,) = [step["output"]["shape"] for step in traced["steps"] if step["path"] == "spans.label_scores"]
-    # Of the five tokens behind the mark, the special one with them, every span of up to four; and two types.
-    assert logits == [14, 2]
-    exported = command("export", "-m", path, "-o", tmp_path / "m.onnx")
-    assert "this is the encoder of a GLiNER2 model" in exported.err
-    assert "no input of a graph" in command("export", "-m", path, "--head", "spans", "-o", tmp_path / "m.onnx").error
-    onnx = command(
-        "tag", "-m", path, "--labels", NAMED, "--multi-label", "--format", "jsonl", "--engine", "onnx", *TEXTS
-    )
-    check(onnx.records, TEXTS, RECORDED["deberta-v2"]["flat"])
-
-
-def test_gliner2_by_the_server(models: dict[str, Model]) -> None:
-    with serving([models["deberta-v2"]]) as running:
-        parameters = {"candidate_labels": [*CANDIDATES], "hypothesis_template": TEMPLATE}
-        answer = running.given("/zero-shot", {"inputs": TEXTS[0], "parameters": parameters})
-        scores = dict(zip(answer["labels"], answer["scores"], strict=True))
-        np.testing.assert_allclose([scores[name] for name in CANDIDATES], RECORDED["deberta-v2"]["softmax"][0], **NEAR)
-        asked = {"inputs": TEXTS[0], "parameters": {"labels": [*LABELS], "multi_label": True}}
-        check([{"entities": running.given("/tag", asked)}], TEXTS[:1], RECORDED["deberta-v2"]["flat"][:1])
-        (described,) = running.given("/info")["models"]
-        assert described["uses"][:3] == ["tag", "entities", "zero-shot"]
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -259,9 +313,9 @@ def test_gliner2_by_the_server(models: dict[str, Model]) -> None:
     ],
 )
 def test_gliner2_refuses_by_name_what_it_does_not_run(
-    folder: Path, settings: Any, message: str, tmp_path: Path
+    folders: dict[tuple[str, str], Path], settings: Any, message: str, tmp_path: Path
 ) -> None:
-    shutil.copytree(folder / "deberta-v2", tmp_path / "m")
+    shutil.copytree(folders["GLiNER2", "deberta-v2"], tmp_path / "m")
     file = tmp_path / "m" / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | settings), encoding="utf-8")
     assert message in command("tag", "-m", tmp_path / "m", "--labels", "a", "tea").error
@@ -274,11 +328,11 @@ def test_gliner2_takes_a_name_once(models: dict[str, Model]) -> None:
             ask("tea")
 
 
-def test_gliner2_folders_and_their_files(folder: Path, tmp_path: Path) -> None:
+def test_gliner2_folders_and_their_files(folders: dict[tuple[str, str], Path], tmp_path: Path) -> None:
     assert SMALL_FILES.fullmatch("encoder_config/config.json")
     without = write_gliner2(tmp_path / "without", tokenizer=False)  # its tokens are added, as the library does
     check(bertcli.load(without).tag(TEXTS, labels=LABELS, multi_label=True), TEXTS, RECORDED["deberta-v2"]["flat"])
-    shutil.copytree(folder / "deberta-v2", tmp_path / "lacking")
+    shutil.copytree(folders["GLiNER2", "deberta-v2"], tmp_path / "lacking")
     shutil.rmtree(tmp_path / "lacking" / "encoder_config")
     error = command("tag", "-m", tmp_path / "lacking", "--labels", "a", "tea").error
     assert f"{Path('encoder_config') / 'config.json'} is missing: fetch the model again" in error
