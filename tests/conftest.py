@@ -60,6 +60,7 @@ def pytest_collection() -> Generator[None, Any, Any]:
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(50_000, 20, 20)  # traces make many objects that stay for a while
         gc.enable()
 
 

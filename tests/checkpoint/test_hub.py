@@ -428,6 +428,7 @@ def test_the_hub_is_down(hub: Hub, start: Start) -> None:
     assert f"{MODEL} could not be fetched from {hub.url} (Expecting value" in process.error()
     hub.faults.status, hub.faults.delay = None, 0.3
     assert f"{hub.url} cannot be reached, and {MODEL} is not in the cache" in start(SECONDS_FOR_ANSWER="0.1").error()
+    hub.faults.delay = 0
     hub.stop()
     assert f"{hub.url} cannot be reached, and {MODEL} is not in the cache" in process.error()
     assert (

@@ -98,6 +98,8 @@ def load_files(folder: Path) -> dict[str, bytes]:
 class _Handler(BaseHTTPRequestHandler):
     hub: Hub
     protocol_version = "HTTP/1.1"
+    # Otherwise the body waits for the other side to say that the headers came, which it does after 40 ms.
+    disable_nagle_algorithm = True
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: the tests read `hub.requests`."""
