@@ -103,8 +103,13 @@ function paint(canvas, view, largest) {
   pen.putImageData(image, 0, 0);
 }
 
+// What a place shows: of the open section a picture is drawn again where that has changed, which a click does to few.
+const shows = new Map();
 function picture(place) {
-  const index = Number(place.dataset.step), card = place.closest(".card");
+  const index = Number(place.dataset.step), card = place.closest(".card"), here = main.steps[index].path === chosen.path;
+  const now = [shades === SHADES.dark, chosen.head, chosen.token, ...(here ? [chosen.pass, chosen.row, chosen.column] : [])].join();
+  if (shows.get(place) === now) return;
+  shows.set(place, now);
   place.replaceChildren();
   card.classList.remove("whole");
   const views = passes.map(pass => viewOf(pass, pass.steps[index], chosen.head)), step = main.steps[index];
@@ -128,8 +133,7 @@ function picture(place) {
 function drawn(place, view, largest, card) {
   const few = passes.length === 1 && view.columns <= FEW && view.rows <= 2 * FEW, found = few ? figures(view, largest) : board(view, largest);
   place.append(found);
-  const words = view.pass && own(view.pass.record.names, view.step.path) && view.columns > 2 * FEW;
-  if (words || few && found.scrollWidth > found.clientWidth) card.classList.add("whole");
+  if (view.pass && own(view.pass.record.names, view.step.path) && view.columns > 2 * FEW) card.classList.add("whole");
   if (!few && view.pass) place.append(numbers(view));
   place.append(legend(view, largest));
 }
@@ -424,7 +428,7 @@ function ordered(found) {
 const KEY = [["|x|", "length of its vector"], ["cos", "cosine with the state one layer before: 1 is unchanged"],
   ["→", "the token with most attention weight, mean of the heads"], ["reads", "what the prediction head would predict here"]];
 function line() {
-  const place = byId("line"), sections = make("div", {className: "sections"}), before = [place.scrollTop, place.querySelector(".sections")?.scrollLeft];
+  const place = byId("line"), sections = make("div", {className: "sections"});
   for (let i = 0; i <= data.layers + 1; i++) {
     const one = data.lines[i], detail = make("small");
     const says = text => { if (text) detail.append(...(detail.childNodes.length ? [make("br")] : []), text); };
@@ -442,9 +446,6 @@ function line() {
     const words = [...KEY.slice(0, data.lines[0].readings.length ? 4 : 3), ...(versus ? [["2nd", "cosine with the second text's token"]] : [])];
     place.append(make("dl", {className: "key"}, ...words.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])));
   }
-  place.scrollTop = before[0];
-  const here = sections.children[chosen.section];
-  if (sections.scrollWidth > sections.clientWidth) sections.scrollLeft = here.offsetLeft - sections.offsetLeft - sections.clientWidth / 3;
 }
 // The token that the chosen one gives most weight to in a layer, over all heads.
 function attended(section, token) {
@@ -466,16 +467,32 @@ function beside(section, token) {
   return `2nd cos ${(dot(a, token, b, other) / Math.sqrt(dot(a, token, a, token) * dot(b, other, b, other))).toFixed(2)}`;
 }
 
+// What goes by the sizes of what was drawn. All are read before any is set: a browser that is asked for a size after a
+// change lays the whole page out.
+function fit(scrolled) {
+  const place = byId("line"), sections = place.querySelector(".sections"), here = sections.children[chosen.section];
+  const printed = [...document.querySelectorAll(".section.open .figures:not(details *)")];
+  const wide = printed.filter(found => found.scrollWidth > found.clientWidth);
+  const left = sections.scrollWidth > sections.clientWidth ? here.offsetLeft - sections.offsetLeft - sections.clientWidth / 3 : 0;
+  for (const found of wide) found.closest(".card").classList.add("whole");
+  place.scrollTop = scrolled;
+  sections.scrollLeft = left;
+}
+
 function draw() {
+  const scrolled = byId("line").scrollTop;
   const paired = new Set((data.pairs || []).filter(([i, j]) => main.tokens[i] === versus.tokens[j]).flatMap(([i, j]) => [`0 ${i}`, `1 ${j}`]));
   for (const [which, id] of ["tokens", "versus-tokens"].entries()) for (const [i, chip] of [...document.querySelectorAll(`#${id} .chip`)].entries()) {
     chip.setAttribute("aria-pressed", String(i === tokenIn(passes[which])));
     chip.classList.toggle("differs", !!versus && !paired.has(`${which} ${i}`));
   }
   for (const section of document.querySelectorAll(".section")) section.classList.toggle("open", Number(section.dataset.section) === chosen.section);
-  for (const place of document.querySelectorAll(".section.open .picture")) picture(place);
+  const places = document.querySelectorAll(".section.open .picture");
+  if (!shows.has(places[0])) shows.clear();  // another section was opened
+  for (const place of places) picture(place);
   line();
   say();
+  fit(scrolled);
 }
 function choose(changes) {
   Object.assign(chosen, changes);
