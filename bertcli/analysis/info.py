@@ -1,6 +1,6 @@
 """`bertcli info`: a model's network, files and sentence settings, and the commands that can use it.
 
-`info` makes the record of one model, `table` its lines; `listed` and `listing` do so for `bertcli info` without a
+`info` makes the record of one model, `table` its lines; `models_here` and `listing` do so for `bertcli info` without a
 model: all bundled and cached ones. Which commands can use a model is decided in capabilities.py, not here.
 """
 
@@ -177,7 +177,7 @@ def _without_network(folder: Folder) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------- models on this machine
 
 
-def listed(cache_dir: str | None = None) -> list[dict[str, Any]]:
+def models_here(cache_dir: str | None = None) -> list[dict[str, Any]]:
     """A record for each bundled model and each one in the Hub's cache: name, class, size, missing files."""
     records: list[dict[str, Any]] = []
     for name in SAMPLES:

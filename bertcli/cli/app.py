@@ -51,40 +51,40 @@ def application(word: str = "") -> typer.Typer:
         brought = None if word in ("", *HELP) or word.startswith("-") else spec(word) or command_brought(word)
         if brought is None and word not in ("", *HELP):
             return application()  # made once for all words that are no command
-        for listed in every_command() if brought is None else [brought]:
-            with blamed_for(listed.name):
+        for declared in every_command() if brought is None else [brought]:
+            with blamed_for(declared.name):
                 if word in HELP:
-                    app.command(listed.name, help=summary(listed), rich_help_panel=group(listed))(lambda: None)
+                    app.command(declared.name, help=summary(declared), rich_help_panel=group(declared))(lambda: None)
                 else:
-                    add_command(app, listed.name, parts_of(listed), group(listed))
+                    add_command(app, declared.name, parts_of(declared), group(declared))
     return app
 
 
-def parts_of(listed: TaskSpec | Command) -> CommandParts:
+def parts_of(declared: TaskSpec | Command) -> CommandParts:
     """The parts of a task's command, or of one that the core or a wing declares, whose module is imported.
 
     The module has a function of the command's name, whose parameters are groups of options and whose docstring is the
     help; or `command_parts`, which gives the parts by the command's name.
     """
-    if isinstance(listed, TaskSpec):
+    if isinstance(declared, TaskSpec):
         from bertcli.cli.tasks import command_parts
 
-        return command_parts(listed)
-    module = import_module(listed.module)
+        return command_parts(declared)
+    module = import_module(declared.module)
     if hasattr(module, "command_parts"):
-        parts: CommandParts = module.command_parts(listed.name)
+        parts: CommandParts = module.command_parts(declared.name)
         return parts
-    function = getattr(module, listed.name.replace("-", "_"))
+    function = getattr(module, declared.name.replace("-", "_"))
     groups = {name: parameter.annotation for name, parameter in signature(function).parameters.items()}
     return CommandParts(function.__doc__, groups, function)
 
 
 def every_command() -> Iterator[TaskSpec | Command]:
     """Yield all commands in the order of --help."""
-    listed: list[TaskSpec | Command] = [*specs(), *own_commands().values(), *plugin_commands().values()]
-    groups = dict.fromkeys([*GROUPS, *map(group, listed)])
+    declared: list[TaskSpec | Command] = [*specs(), *own_commands().values(), *plugin_commands().values()]
+    groups = dict.fromkeys([*GROUPS, *map(group, declared)])
     order = {name: place for place, name in enumerate(groups)}
-    yield from sorted(listed, key=lambda command: (order[group(command)], command.position))
+    yield from sorted(declared, key=lambda command: (order[group(command)], command.position))
 
 
 def group(command: TaskSpec | Command) -> str:
@@ -153,9 +153,9 @@ class CommandGroup(TyperGroup):
 
     def refuse_other_word(self, ctx: typer.Context, word: str) -> None:
         """Refuse what other tools call a command, with the command's name."""
-        for listed in every_command():
-            if word in listed.other_words:
-                ctx.fail(f"No such command {word!r}. Did you mean {listed.name!r}?")
+        for declared in every_command():
+            if word in declared.other_words:
+                ctx.fail(f"No such command {word!r}. Did you mean {declared.name!r}?")
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Write the whole page."""

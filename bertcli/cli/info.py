@@ -47,9 +47,9 @@ def info(model: ModelOptions, options: InfoOptions) -> None:
             raise wrong("MODEL", "give the model once: as an argument, or with -m.")
         model = replace(model, model=options.name)
     if model.model is None:
-        from bertcli.analysis.info import listed, listing
+        from bertcli.analysis.info import listing, models_here
 
-        models = listed(COMMON.get().cache_dir)
+        models = models_here(COMMON.get().cache_dir)
         installed = plugin_list()
         record = {"models": models, "plugins": installed} if installed else {"models": models}
         if options.printed != "table":

@@ -237,9 +237,9 @@ def test_gliner_comes_with_the_tokenizer_of_its_backbone(hub: Hub, start: Start,
     text = "She poured a cup of hot coffee in Paris"
     given = bertcli.load(write_gliner(tmp_path / "whole"))
     assert model.tag(text, labels="drink, person") == given.tag(text, labels="drink, person")
-    listed = {one["model"]: one for one in info.listed(str(cache))}
-    assert listed["someone/gliner"]["runs"]
-    assert listed["someone/gliner"]["what"] == f"entities of any type, on {name}"
+    here = {one["model"]: one for one in info.models_here(str(cache))}
+    assert here["someone/gliner"]["runs"]
+    assert here["someone/gliner"]["what"] == f"entities of any type, on {name}"
     hub.repos.pop(name)
     (backbone / "tokenizer.json").unlink()
     error = start().error("someone/gliner", offline=True)

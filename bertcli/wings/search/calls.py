@@ -51,7 +51,7 @@ def search(
     else:
         source = rows_in([str(texts)], columns_named(column, id_column), keep_going=True)
         searched = SearchedVectors(stored, source, whole=True)
-    return searched.records(_opened(model, asked.sample, query.prompt_name), _listed(queries), asked, query)
+    return searched.records(_opened(model, asked.sample, query.prompt_name), _as_list(queries), asked, query)
 
 
 def search_files(
@@ -89,7 +89,7 @@ def search_files(
     reranker = None if rerank is None else _opened(rerank)
     in_memory = KEPT.setdefault(kept, KeptVectors(kept, MOST_KEPT)) if keep else None
     passages = Passages(opened, names, asked, query, in_memory, limits)
-    return [hit.record for hits in passages.hits(_listed(queries), reranker) for hit in hits]
+    return [hit.record for hits in passages.hits(_as_list(queries), reranker) for hit in hits]
 
 
 def _query_options(caller: str, options: Mapping[str, Any]) -> QueryOptions:
@@ -101,5 +101,5 @@ def _opened(model: LoadedModel | str | Path | None, sample: str = "", prompt_nam
     return model if isinstance(model, LoadedModel) else LoadedModel.load(model or sample, prompt_name=prompt_name)
 
 
-def _listed(queries: str | Iterable[str]) -> list[str]:
+def _as_list(queries: str | Iterable[str]) -> list[str]:
     return [queries] if isinstance(queries, str) else [*queries]

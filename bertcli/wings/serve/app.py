@@ -62,7 +62,7 @@ def joined(chunks: list[bytes]) -> bytes:
     return body
 
 
-def listed(indices: Sequence[int]) -> str:
+def in_header(indices: Sequence[int]) -> str:
     """List numbers with commas for a header, and "..." in place of those that it has no room for."""
     text = ",".join(map(str, indices))
     if len(text) <= LONGEST_HEADER:
@@ -173,7 +173,7 @@ class Server(Service):
         headers: dict[str, str] = {}
         cuts = exchange.cuts
         if cuts:
-            headers["X-Truncated"] = listed([cut["index"] for cut in cuts])
+            headers["X-Truncated"] = in_header([cut["index"] for cut in cuts])
             if isinstance(answer, dict):
                 answer = {**answer, "truncated": cuts}
         content = await exchange.in_thread(written, answer, unless=exchange.is_short)

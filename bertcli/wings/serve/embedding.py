@@ -66,7 +66,7 @@ class PromptedRequest(TruncatingRequest):
         Errors: Refusal for token ids, where the server takes none; those of `Exchange.values`.
         """
         is_one_texts_ids = isinstance(inputs, list) and inputs and isinstance(inputs[0], int)
-        given = exchange.listed([inputs] if is_one_texts_ids else inputs)
+        given = exchange.as_list([inputs] if is_one_texts_ids else inputs)
         if isinstance(given[0], str):
             ids = None
             texts = [Text(text) for text in given]

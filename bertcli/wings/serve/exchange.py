@@ -138,7 +138,7 @@ class Exchange:
         Errors: TooMuch; Refusal for a full queue, a text that cannot be used; BertcliError for damaged weights.
         """
         service, limits = self.service, self.service.limits
-        self.listed(texts)
+        self.as_list(texts)
         options.setdefault("max_length", None if length == -1 else length)
         given = {name: value for name, value in options.items() if value is not None}
         check_texts(texts, self.cost.limits)
@@ -178,7 +178,7 @@ class Exchange:
         finally:
             leaving.cancel()
 
-    def listed(self, value: Any) -> list[Any]:
+    def as_list(self, value: Any) -> list[Any]:
         """Make a list of an input, or of several. Errors: Refusal for none; TooMuch."""
         if value == []:
             raise Refusal(400, "The input is empty: send at least one text.", code="empty")

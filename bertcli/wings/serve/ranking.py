@@ -74,7 +74,7 @@ class RankingRequest(TruncatingRequest):
         """
         if not self.query:
             raise Refusal(400, "The query is empty: send a text.", "query", "empty")
-        documents = exchange.listed(self.documents)
+        documents = exchange.as_list(self.documents)
         texts = [one if isinstance(one, str) else one.text for one in documents]
         is_cross_encoder = exchange.use == "rank"
         if is_cross_encoder:

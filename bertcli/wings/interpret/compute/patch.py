@@ -271,7 +271,7 @@ def draw(views: Sequence[Patch], model: str = "") -> str:
     columns = [Column("Text"), Column("Tokens, marked where the texts differ"), Column("Result", number=True)]
     results = ("A (clean)", view.value_a), ("B (corrupted)", view.value_b)
     rows = [[name, _pieces(view, side), f"{value:.4f}"] for side, (name, value) in enumerate(results)]
-    lengths = [element("p", line) for line in view.below() if line.startswith("A has ")]
+    lengths = [element("p", line) for line in view.lengths]
     texts = table(f"Two texts; the result is {view.meaning}", columns, rows)
     grids = [table(*one.heat_map(direction), HEAT) for one in views for direction in one.values]
     return page(_title(view), texts, *lengths, maps(*grids), lead=MEANING, model=model)

@@ -106,19 +106,23 @@ class Patch(View, WithFigure):
         effect = self.effects[direction][row, column]
         return {**line, "effect": None if np.isnan(effect) else short(float(effect))}
 
+    @property
+    def lengths(self) -> list[str]:
+        """A line for texts of different lengths, on whose positions are meant; none for others."""
+        count_a, count_b = map(len, self.tokens)
+        if count_a == count_b:
+            return []
+        shifted = sum(in_a != in_b for in_a, in_b in self.pairs)
+        return [
+            f"A has {count_a} tokens and B {count_b}: positions are those of B; {number_of(shifted, 'token')} of A "
+            "stood at another one, and tokens without a partner are not patched."
+        ]
+
     def below(self) -> list[str]:
         """The lines below the table: both results, and how to read an effect."""
-        count_a, count_b = map(len, self.tokens)
-        lengths = []
-        if count_a != count_b:
-            shifted = sum(in_a != in_b for in_a, in_b in self.pairs)
-            lengths = [
-                f"A has {count_a} tokens and B {count_b}: positions are those of B; {number_of(shifted, 'token')} of A "
-                "stood at another one, and tokens without a partner are not patched."
-            ]
         runs = "; ".join(f"{name}: {DIRECTIONS[name]}" for name in self.effects)
         return [
-            *lengths,
+            *self.lengths,
             f"{self.results[0].upper()}{self.results[1:]}.",
             f"Effect: 0 nothing, 1 all of the difference ({runs}).",
         ]

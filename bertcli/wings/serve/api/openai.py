@@ -69,7 +69,7 @@ async def models(exchange: Exchange) -> ListedModels:
     """The models, in the shape of OpenAI."""
     return {
         "object": "list",
-        "data": [_listed(exchange, served) for served in exchange.service.models],
+        "data": [_entry(exchange, served) for served in exchange.service.models],
     }
 
 
@@ -78,7 +78,7 @@ async def one_model(exchange: Exchange) -> ListedModel:
     """One model, in the shape of OpenAI."""
     name = exchange.request.path_params["model"]
     for served in exchange.service.named(name):
-        return _listed(exchange, served)
+        return _entry(exchange, served)
     raise Refusal(
         404,
         f"The model {quoted(name)} is not served: GET /v1/models lists the models.",
@@ -87,7 +87,7 @@ async def one_model(exchange: Exchange) -> ListedModel:
     )
 
 
-def _listed(exchange: Exchange, served: Served) -> ListedModel:
+def _entry(exchange: Exchange, served: Served) -> ListedModel:
     return {
         "id": served.name,
         "object": "model",

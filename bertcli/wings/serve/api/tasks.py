@@ -103,7 +103,7 @@ def _json_type(hint: Any) -> Any:
 async def answer_texts(exchange: Exchange, request: TextsRequest) -> Any:
     """The answers in the shape of transformers' pipeline: a list for several texts, its entry for a single one."""
     options = request.options(exchange.use)
-    texts = [_text(value, index) for index, value in enumerate(exchange.listed(request.inputs))]
+    texts = [_text(value, index) for index, value in enumerate(exchange.as_list(request.inputs))]
     task = spec_of_use(exchange.use)
     records = await exchange.values(request, task.name, texts, **options)
 

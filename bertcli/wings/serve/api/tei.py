@@ -196,7 +196,7 @@ async def tokenize(exchange: Exchange, request: TokenizeRequest) -> list[list[To
             why = f"prompt_name: the model has no prompt {quoted(request.prompt_name)}; it has {names}."
             raise Refusal(422, why, "prompt_name", "unusable")
         prompt = prompts[request.prompt_name]
-    texts = [prompt + text for text in exchange.listed(request.inputs)]
+    texts = [prompt + text for text in exchange.as_list(request.inputs)]
     check_texts([*map(Text, texts)], exchange.cost.limits)
 
     def answer() -> list[list[Token]]:
