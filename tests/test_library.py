@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import typer
 from conftest import Made
+from helpers.recorded import recorded
 from helpers.terminal import bertcli
 from reference import task_cases as cases
 from reference.encode_cases import sparse
@@ -34,7 +35,7 @@ def vectors(made: Made, tmp_path: Path) -> Path:
     return file
 
 
-PROMISED = json.loads((Path(__file__).parent / "reference" / "public.json").read_text(encoding="utf-8"))
+PROMISED = recorded("public.json")
 # Classes and modules; methods of a pass, which take arrays; those that check the keywords of another function.
 NOT_ANSWERED = [
     *("BertConfig", "BertcliError", "Model", "functional", "search", "search_files"),

@@ -1,18 +1,17 @@
 """The names that are promised to stay are there: `bertcli guide stability`."""
 
 import ast
-import json
 import re
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
 
 from helpers.public import public_names
+from helpers.recorded import recorded
 from readme import ROOT
 
 from bertcli.cli.plugin import files
 
-PROMISED = json.loads((Path(__file__).parent / "reference" / "public.json").read_text(encoding="utf-8"))
+PROMISED = recorded("public.json")
 
 
 def test_every_name_that_is_promised_is_there() -> None:

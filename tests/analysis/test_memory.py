@@ -1,6 +1,5 @@
 """How much memory a pass takes: what params says is what NumPy allocates."""
 
-import json
 import re
 import tracemalloc
 from typing import Any
@@ -130,28 +129,24 @@ def test_memory_a_result_is_written_over_what_its_op_says() -> None:
 
 def test_memory_is_shown_beside_the_counts() -> None:
     sized = ["--batch-size", "8", "--seq-len", "128"]
-    record = json.loads(run("params", "--variant", "base", *sized, "--format", "json").out)["memory"]
-    half = json.loads(run("params", "--variant", "base", *sized, "--dtype", "float16", "--format", "json").out)[
-        "memory"
-    ]
+    record = run("params", "--variant", "base", *sized, "--format", "json").json["memory"]
+    half = run("params", "--variant", "base", *sized, "--dtype", "float16", "--format", "json").json["memory"]
     assert record["weights"] == 4 * 109_482_240
     assert record["peak"] == record["weights"] + record["activations"]
     assert record["padded"]["peak"] > record["peak"]
     assert half["activations"] * 2 == record["activations"]
-    both = json.loads(run("params", "--variant", "base", *sized, "--versus", "large", "--format", "json").out)
+    both = run("params", "--variant", "base", *sized, "--versus", "large", "--format", "json").json
     assert both["memory"] == record
     assert both["versus_memory"]["weights"] == 4 * 335_141_888
     assert "of activations at once" in run("params", "--variant", "base", *sized).out
-    assert "memory" not in json.loads(run("params", "--variant", "base", "--format", "json").out)
+    assert "memory" not in run("params", "--variant", "base", "--format", "json").json
 
 
 def test_memory_that_bertcli_takes_is_of_float32_and_of_few_texts() -> None:
     """Whatever type is asked for, and however many texts: they are computed in micro-batches."""
     words = ["params", "--variant", "base", "--seq-len", "128", "--format", "json"]
-    half, many = (
-        json.loads(run(*words, "--dtype", "float16", "--batch-size", count).out)["memory"] for count in ("8", "1000000")
-    )
-    whole = json.loads(run(*words, "--batch-size", "8").out)["memory"]
+    half, many = (run(*words, "--dtype", "float16", "--batch-size", count).json["memory"] for count in ("8", "1000000"))
+    whole = run(*words, "--batch-size", "8").json["memory"]
     assert half["taken"] == {"sentences": 8, **{name: whole[name] for name in ("weights", "activations", "peak")}}
     assert many["taken"]["sentences"] == thread_count() * BATCH_TOKENS // 128
     assert many["taken"]["peak"] < 2**30 < 2**40 < many["peak"]

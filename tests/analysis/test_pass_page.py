@@ -66,7 +66,7 @@ def test_pass_page_holds_what_save_writes(tmp_path: Path, made: Made) -> None:
         np.testing.assert_array_equal(array(record), wanted)
     assert sum("features" in record for record in found.data["arrays"].values()) == 1  # the vocabulary's logits
     assert found.data["tokens"][1:3] == ["the", "king"]
-    record = json.loads(bertcli("trace", TEXT, "-m", folder, "--format", "json").out)
+    record = bertcli("trace", TEXT, "-m", folder, "--format", "json").json
     assert [
         {key: step[key] for key in one} for step, one in zip(found.data["steps"], record["steps"], strict=True)
     ] == (record["steps"])
@@ -169,7 +169,7 @@ def test_page_without_weights_is_the_table_of_operations(tmp_path: Path) -> None
     query = next(row for row in rows if "linear Q" in row)
     for shown in ("Encoder input S × H (128 × 768)", "W_Q H × H (768 × 768)", "|590,592|", "|75,497,472|"):
         assert shown in query
-    record = json.loads(bertcli("trace", "--variant", "base", "--seq-len", "128", "--format", "json").out)
+    record = bertcli("trace", "--variant", "base", "--seq-len", "128", "--format", "json").json
     assert f"|{100 * 12 * 75_497_472 / record['totals']['macs']:.1f}|" in query
     # An operation has its formula, and nothing speaks of cells, colors or numbers that are not there.
     folded = [step for step in record["steps"] if not re.search(r"layers\.([1-9]|1[01])\.", step["path"])]
@@ -224,7 +224,7 @@ def test_trace_shows_formulas_and_predictions(made: Made) -> None:
 
 def test_trace_says_which_of_debertas_queries_a_row_is(tmp_path: Path) -> None:
     folder = make_family(tmp_path / "model", "deberta-v2", "classifier")
-    record = json.loads(bertcli("trace", "--seq-len", "5", "-m", folder, "--format", "json").out)
+    record = bertcli("trace", "--seq-len", "5", "-m", folder, "--format", "json").json
     steps = [step for step in record["steps"] if step["path"].startswith("encoder.layers.0.attention")]
     names = [(step["inputs"][0]["name"], step["output"]["name"]) for step in steps[:4]]
     assert ("Relative positions (R)", "Position key (PK)") in names

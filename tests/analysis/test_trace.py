@@ -13,6 +13,7 @@ from conftest import Made
 from helpers.bge_m3 import write_bge_m3
 from helpers.checkpoints import Dense, Sentence
 from helpers.modular import write_cross_encoder
+from helpers.recorded import recorded
 from helpers.rerankers import KINDS as RERANKERS
 from helpers.rerankers import write_reranker
 from helpers.terminal import bertcli as command
@@ -33,7 +34,7 @@ from bertcli.network import encoder, ops
 from bertcli.network.module import Module, Parameter, parameters, walk
 
 REFERENCE = Path(__file__).parents[1] / "reference"
-FLOPS = json.loads((REFERENCE / "flops.json").read_text(encoding="utf-8"))
+FLOPS = recorded("flops.json")
 ALL_HEADS = "mlm,nsp,classifier"
 
 

@@ -31,6 +31,11 @@ class Result(NamedTuple):
         return [json.loads(line) for line in self.out.splitlines()]
 
     @property
+    def json(self) -> Any:
+        """Standard output as one JSON document."""
+        return json.loads(self.out)
+
+    @property
     def error(self) -> str:
         """The line on standard error after notes and files written; asserts one, nothing printed, status 1."""
         lines = [line for line in self.err.splitlines() if not line.startswith(("Note: ", "Wrote "))]

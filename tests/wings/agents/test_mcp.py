@@ -91,9 +91,9 @@ def test_mcp_gives_the_records_of_the_commands(root: Path) -> None:
         assert hit["text"] == "Green tea grows in Japan."
         (root / "many.txt").write_text("A river.\n" * 9, encoding="utf-8")
         assert len((await call("search", query="water", files=["many.txt"]))["records"]) == 5
-        printed = json.loads(bertcli("classify", "A warm film.", "--format", "json").out)
+        printed = bertcli("classify", "A warm film.", "--format", "json").json
         assert (await call("classify", texts=["A warm film."]))["records"] == printed
-        printed = json.loads(bertcli("keywords", "Green tea grows in Japan.", "--format", "json").out)
+        printed = bertcli("keywords", "Green tea grows in Japan.", "--format", "json").json
         assert (await call("keywords", texts=["Green tea grows in Japan."]))["records"] == printed
         masks = (await call("fill_mask", texts=["She poured a cup of hot [MASK]."], top_k=1))["records"][0]["masks"]
         assert masks[0]["predictions"][0]["token_str"] == "tea"

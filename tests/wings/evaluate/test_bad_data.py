@@ -57,7 +57,7 @@ def test_a_bad_row_is_named_and_can_be_left_out(made: Made, tmp_path: Path, name
     assert f"{file}, {why}" in error
     assert error.endswith("mend it, or leave such rows out (--keep-going).")
     left = bertcli("evaluate", file, *model, *task, "--keep-going", "--format", "json")
-    record = json.loads(left.out)
+    record = left.json
     assert (record["count"], record["left_out"]) == (2, 1)
     assert f"1 left out (the first: {file}, {why}" in bertcli("evaluate", file, *model, *task, "--keep-going").out
 
@@ -84,7 +84,7 @@ def test_a_row_that_a_model_cannot_use_is_named_and_can_be_left_out(made: Made, 
     assert f"{data}, {why}" in error
     assert error.endswith("mend it, or leave such rows out (--keep-going).")
     left = bertcli("evaluate", data, *model, "--keep-going", "--format", "json")
-    assert (json.loads(left.out)["count"], json.loads(left.out)["left_out"]) == (1, 1)
+    assert (left.json["count"], left.json["left_out"]) == (1, 1)
     assert f"1 left out (the first: {data}, {why}" in bertcli("evaluate", data, *model, "--keep-going").out
 
 
@@ -155,7 +155,7 @@ def test_a_text_that_the_model_cannot_use_is_left_out_for_all_models(
     assert "line 2" in bertcli("evaluate", file).error
     both = ("-m", "bert-mini-sentiment", "-m", "bert-mini-sentiment")
     left = bertcli("evaluate", file, "--keep-going", *both, "--format", "json")
-    assert (json.loads(left.out)["count"], json.loads(left.out)["left_out"]) == (1, 1)
+    assert (left.json["count"], left.json["left_out"]) == (1, 1)
 
 
 @pytest.mark.parametrize("option", ["--by", "--cluster", "--pair-column", "--label-column"])
@@ -224,8 +224,8 @@ def test_labels_are_renamed_by_one_list_or_several_options(tmp_path: Path) -> No
     each = ("--rename-label", "pos=positive", "--rename-label", "neg=negative")
     in_two = bertcli("evaluate", file, *each, "--format", "json")
     assert (in_one.status, in_two.status) == (0, 0)
-    assert json.loads(in_two.out)["models"] == json.loads(in_one.out)["models"]
-    assert json.loads(in_one.out)["models"][0]["metrics"]["accuracy"]["value"] == 1
+    assert in_two.json["models"] == in_one.json["models"]
+    assert in_one.json["models"][0]["metrics"]["accuracy"]["value"] == 1
 
 
 def test_one_class_only_gives_figures_that_say_so(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_one_class_only_gives_figures_that_say_so(tmp_path: Path) -> None:
     left = bertcli("evaluate", file, "--task", "sts", "--format", "json")
     reason = "not defined: these pairs do not vary in what it compares"
     undefined = {"value": None, "low": None, "high": None, "n": 5, "reason": reason}
-    assert json.loads(left.out)["models"][0]["metrics"] == {"spearman": undefined, "pearson": undefined}
+    assert left.json["models"][0]["metrics"] == {"spearman": undefined, "pearson": undefined}
     table = bertcli("evaluate", file, "--task", "sts").out
     assert "–" in table
     assert f"No interval for spearman, pearson: {reason}." in table
@@ -523,7 +523,7 @@ def test_a_probe_reads_a_file_without_a_header(tmp_path: Path) -> None:
     expected = bertcli("probe", "-i", named, "--folds", "3", "--format", "json")
     options = ("--no-header", "--delimiter", ";", "--label-column", "2")
     found = bertcli("probe", "-i", bare, "--folds", "3", "--format", "json", *options)
-    assert json.loads(found.out) == json.loads(expected.out)
+    assert found.json == expected.json
 
 
 @pytest.mark.parametrize("option", [("--no-header",), ("--delimiter", ";")])
@@ -575,7 +575,7 @@ def test_a_run_and_a_model_leave_out_the_same_documents(tmp_path: Path) -> None:
     run = tmp_path / "run.trec"
     run.write_text("a Q0 a 1 2 me\na Q0 b 2 1 me\n")
     left = bertcli("evaluate", folder, "--run", run, "-m", "bert-mini-sentence", "--format", "json")
-    assert [model["metrics"]["mrr@10"]["value"] for model in json.loads(left.out)["models"]] == [1.0, 1.0]
+    assert [model["metrics"]["mrr@10"]["value"] for model in left.json["models"]] == [1.0, 1.0]
     assert left.err.count("have their query's id and are left out, as in BEIR and mteb") == 2
     kept = library.evaluate(folder, library.load("bert-mini-sentence"), run=str(run), identical_ids=True)
     assert [model["metrics"]["mrr@10"]["value"] for model in kept.record["models"]] == [0.5, 0.5]

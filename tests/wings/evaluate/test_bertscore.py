@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.recorded import recorded
 from helpers.static_models import write_static
 from helpers.terminal import bertcli, wrong_usage
 from reference.bertscore_cases import BASELINE, CANDIDATES, CASES, REFERENCES, SAMPLE, Case, rows, write_model
@@ -15,7 +16,7 @@ from wings.evaluate.test_tasks import judged
 import bertcli as library
 from bertcli.wings.evaluate.evaluators.bertscore import LAYERS
 
-RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "bertscore.json").read_text(encoding="utf-8"))
+RECORDED = recorded("bertscore.json")
 TASK = ("--task", "bertscore")
 FIGURES = ("precision", "recall", "f1")
 MODEL = ("-m", "bert-mini-mlm", "--layer", "3")

@@ -17,7 +17,7 @@ REVIEWS = DATA / "reviews.csv"
 
 def test_the_record_has_figures_labels_confusion_and_the_worst_texts() -> None:
     left = bertcli("evaluate", REVIEWS, "--format", "json", "--by", "about")
-    record = json.loads(left.out)
+    record = left.json
     assert (record["task"], record["count"], record["left_out"], record["seed"]) == ("classification", 40, 0, 0)
     (model,) = record["models"]
     assert model["metrics"]["accuracy"] == {
@@ -102,7 +102,7 @@ def test_several_labels_at_once_are_a_list_or_stand_between_commas(made: Made, t
         rows = [{"text": text, "labels": some} for text, some in zip(texts, true, strict=True)]
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     left = bertcli("evaluate", file, "-m", folder, "--format", "json")
-    (model,) = json.loads(left.out)["models"]
+    (model,) = left.json["models"]
     records = library.load(folder).classify(texts)
     said = [{entry["label"] for entry in record["labels"] if entry["score"] > 0.5} for record in records]
     right, wrong = (
@@ -190,7 +190,7 @@ def test_a_number_in_the_data_is_a_position_unless_the_labels_are_numbers(made: 
         folder = made(head="classifier", id2label=labels)
         left = bertcli("evaluate", file, "-m", folder, "--format", "json")
         assert f"the label {number} in the data is taken for {meant!r}" in left.err
-        (row,) = [row for row in json.loads(left.out)["models"][0]["labels"] if row["support"]]
+        (row,) = [row for row in left.json["models"][0]["labels"] if row["support"]]
         assert row["label"] == meant
     for labels, number in ((PLAIN, 3), (STARS, 0), (STARS, 3), (RANGES, 0), (RANGES, 1)):
         file.write_text(f"text,label\nThe king drinks tea.,{number}\n")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.recorded import recorded
 from helpers.terminal import bertcli
 from safetensors.numpy import load_file, save_file
 from wings.evaluate.test_tasks import judged, lines
@@ -25,7 +26,7 @@ from bertcli.wings.evaluate.outcome import Outcome, Results, mean_figures, means
 
 DATA = Path(__file__).parents[2] / "data"
 REVIEWS = DATA / "reviews.csv"
-RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "evaluate.json").read_text(encoding="utf-8"))
+RECORDED = recorded("evaluate.json")
 
 
 def reviews(count: int) -> list[dict[str, Any]]:

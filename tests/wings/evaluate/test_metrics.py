@@ -1,13 +1,12 @@
 """The figures are those of the reference libraries on the same numbers: `tests/reference/record_evaluate.py`."""
 
-import json
 import time
 from math import comb
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.recorded import recorded
 
 from bertcli.files.search import similarities
 from bertcli.statistics import metrics
@@ -22,7 +21,7 @@ from bertcli.wings.evaluate.evaluators.similarity import pair_figures
 from bertcli.wings.evaluate.evaluators.tagging import count_by_type, figures
 from bertcli.wings.evaluate.outcome import Outcome, Results, means_of
 
-RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "evaluate.json").read_text(encoding="utf-8"))
+RECORDED = recorded("evaluate.json")
 Case = dict[str, Any]
 
 

@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.recorded import recorded
 from helpers.terminal import bertcli
 from wings.evaluate.test_tasks import judged
 
 import bertcli as library
 
-RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "pairs.json").read_text(encoding="utf-8"))
+RECORDED = recorded("pairs.json")
 PAIRS = """better,worse,kind
 The cat sits on the mat.,The cat sit on the mat.,agreement
 He was reading.,He were reading.,agreement

@@ -29,7 +29,7 @@ def judged(*arguments: str | Path) -> dict[str, Any]:
     """The record of an evaluation."""
     left = bertcli("evaluate", *arguments, "--format", "json")
     assert left.status == 0, left.err
-    record: dict[str, Any] = json.loads(left.out)
+    record: dict[str, Any] = left.json
     return record
 
 
@@ -238,7 +238,7 @@ def test_tags_are_those_of_the_first_pieces_of_words(made: Made, tmp_path: Path)
     folder, file = made(head="token_classifier", id2label=LABELS), tmp_path / "data.conll"
     file.write_text(CONLL)
     left = bertcli("evaluate", file, "-m", folder, "--format", "json")
-    record = json.loads(left.out)
+    record = left.json
     assert (record["task"], record["count"]) == ("tag", 2)
     assert "tags are read as IOB2 in the data" in left.err
     found = values(record)

@@ -1,6 +1,5 @@
 """Words of CoNLL's files and the pieces that belong to them: `bertcli evaluate` of taggers."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -77,7 +76,7 @@ def test_schemes_that_mark_an_entity_s_end_are_told_apart(
     folder = made(head="token_classifier", id2label=labels, seed=4)
     left = bertcli("evaluate", file, "-m", folder, "--format", "json")
     assert f"tags are read as {scheme} in the data, as {scheme} in what" in left.err
-    record = json.loads(left.out)
+    record = left.json
     assert record["models"][0]["worst"][0]["expected"] == "The king (PER); tea (LOC)"
     said = ["B-PER", "L-PER", "O", "U-LOC"] if scheme == "BIOES" else ["B-PER", "E-PER", "O", "S-LOC"]
     other = lines(tmp_path / "other.jsonl", [{"tokens": words, "tags": said}])

@@ -16,6 +16,7 @@ from helpers.checkpoints import make
 from helpers.gliner import CASES, LABELS, MODES, TEXTS, write_gliner
 from helpers.gliner2 import write_gliner2
 from helpers.pipelines import same
+from helpers.recorded import recorded
 from helpers.served import serving
 from helpers.terminal import bertcli as command
 from helpers.terminal import wrong_usage
@@ -32,7 +33,7 @@ from bertcli.wings.gliner.spans import finder
 from bertcli.wings.gliner.spans import ops as spans_ops
 from bertcli.wings.gliner.spans.finder import ScoredSpan, choose, word_windows
 
-RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "gliner.json").read_text(encoding="utf-8"))
+RECORDED = recorded("gliner.json")
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +61,10 @@ def test_gliner_scores_every_span_as_its_library(case: str, models: dict[str, Mo
     items = task.tokenize_group([Text(text) for text in TEXTS], 0).items
     windows = [window for item in items for window in task.windows(item)]
     together = task.logits(windows)
-    for window, logits, recorded in zip(windows, together, RECORDED[case]["texts"], strict=True):
+    for window, logits, expected in zip(windows, together, RECORDED[case]["texts"], strict=True):
         # Without the LSTM, whose numbers stay within 1, logits are products of large numbers.
         largest = np.abs(logits).max() if case == "deberta-v2.unread" else 1.0
-        np.testing.assert_allclose(logits, recorded["logits"], rtol=0, atol=1e-5 * largest)
+        np.testing.assert_allclose(logits, expected["logits"], rtol=0, atol=1e-5 * largest)
         (alone,) = task.logits([window])
         np.testing.assert_allclose(logits, alone, rtol=0, atol=1e-5 * largest)
 
@@ -74,9 +75,9 @@ def test_gliner_finds_the_entities_of_its_library(case: str, mode: str, models: 
     threshold, nested, multi_label = MODES[mode]
     options: dict[str, Any] = {"threshold": threshold, "nested": nested, "multi_label": multi_label}
     records = models[case].tag(TEXTS, labels=LABELS, **options)
-    for record, text, recorded in zip(records, TEXTS, RECORDED[case]["texts"], strict=True):
+    for record, text, of_text in zip(records, TEXTS, RECORDED[case]["texts"], strict=True):
         found = [(one["start"], one["end"], one["entity_group"]) for one in record["entities"]]
-        expected = recorded["entities"][mode]
+        expected = of_text["entities"][mode]
         assert found == [(start, end, label) for start, end, label, _ in expected]
         scores = [one["score"] for one in record["entities"]]
         np.testing.assert_allclose(scores, [score for *_, score in expected], rtol=0, atol=1e-5)
@@ -133,7 +134,7 @@ def test_gliner_by_the_command(folder: Path, tmp_path: Path) -> None:
 
 
 def test_gliner_in_info(folder: Path) -> None:
-    record = json.loads(command("info", folder, "--format", "json").out)
+    record = command("info", folder, "--format", "json").json
     assert (record["kind"], record["heads"], record["problems"]) == ("entities of any type (GLiNER)", ["spans"], [])
     assert record["parameters"] == RECORDED["deberta-v2"]["parameters"]
     assert record["spans"] | {"backbone": ""} == {"max_words": 4, "window_words": 384, "width": 24, "backbone": ""}
@@ -409,7 +410,7 @@ def test_gliner_is_traced_whole_with_names_for_its_steps(models: dict[str, Model
     assert folder is not None
     traced = command("trace", "-m", folder, "a cup of tea", "--formulas", "--format", "json")
     assert traced.status == 0, traced.error
-    shown = json.loads(traced.out)
+    shown = traced.json
     assert shown["totals"]["params"] == RECORDED["bert"]["parameters"]
     steps = {step["output"]["name"]: step for step in shown["steps"] if step["path"].startswith("spans")}
     assert {"Words", "Words in context", "Labels", "Label vectors", "Span vectors", "Span logits"} <= steps.keys()

@@ -26,6 +26,7 @@ from helpers.gliner2 import (
     TEXTS,
     write_gliner2,
 )
+from helpers.recorded import recorded
 from helpers.served import serving
 from helpers.terminal import bertcli as command
 
@@ -56,20 +57,17 @@ class Version(NamedTuple):
     said: str  # by `info`
 
 
-def recorded(name: str) -> Any:
-    return json.loads((Path(__file__).parents[2] / "reference" / f"{name}.json").read_text(encoding="utf-8"))
-
-
 VERSIONS = {
     version.name: version
     for version in (
         Version(
-            "GLiNER2", gliner2.CASES, gliner2.MODES, gliner2.write_gliner2, recorded("gliner2"), "drink",
+            "GLiNER2", gliner2.CASES, gliner2.MODES, gliner2.write_gliner2, recorded("gliner2.json"), "drink",
             ["instances", "spans", "candidate_scores"], "spans.label_scores",
             "of types that you name (--labels), of up to 4 words",
         ),
         Version(
-            "GLiNER2.5", gliner25.CASES, gliner25.MODES, gliner25.write_gliner25, recorded("gliner25"), "capital city",
+            "GLiNER2.5", gliner25.CASES, gliner25.MODES, gliner25.write_gliner25, recorded("gliner25.json"),
+            "capital city",
             ["spans", "candidate_scores", "absence"], "spans.pair_logits",
             "of any length, from 14 spans of a window",
         ),
@@ -197,7 +195,7 @@ def test_gliner2_by_its_commands(name: str, folders: dict[tuple[str, str], Path]
     assert 0 < alone["labels"][0]["score"] < 1, "a single candidate is judged by itself"
     redacted = command(*tag, "--redact", "--only", version.best_type, TEXTS[1])
     assert redacted.out == f"[{version.best_type}]\n", "the library scores it highest"
-    described = json.loads(command("info", path, "--format", "json").out)
+    described = command("info", path, "--format", "json").json
     assert (described["kind"], described["problems"]) == (f"entities and labels of any type ({name})", [])
     assert described["heads"] == version.heads
     shown = command("info", path).out
@@ -208,7 +206,7 @@ def test_gliner2_by_its_commands(name: str, folders: dict[tuple[str, str], Path]
     assert f"is a {name} model" in command("tag", "-m", path, "tea").error
     assert "are for single texts" in command(*asked, "tea", "a", "--text-pair", "b").error
     written = "( [P] entities ( [E] drink [E] city ) ) [SEP_TEXT] she poured a cup"
-    traced = json.loads(command("trace", "-m", path, written, "--format", "json").out)
+    traced = command("trace", "-m", path, written, "--format", "json").json
     (logits,) = [step["output"]["shape"] for step in traced["steps"] if step["path"] == version.spans]
     # GLiNER2: of the five tokens behind the mark, the special one with them, every span of up to four. GLiNER2.5: of
     # five words the six likeliest starts and ends make 15 spans, of which the pool has 14. And two types.

@@ -14,6 +14,7 @@ from helpers.checkpoint_files import Sentence
 from helpers.checkpoints import make
 from helpers.crashes import break_off
 from helpers.late_folders import write_late
+from helpers.recorded import recorded
 from helpers.static_models import write_static
 from helpers.terminal import bertcli, continued
 from reference.probe_cases import DATA, HELD, HELD_MODEL, labelled, reviews, saved_classifier
@@ -25,9 +26,7 @@ from bertcli.files.write.save import save_stored
 from bertcli.kinds.classifier.file import Classifier, read_classifier
 from bertcli.wings.interpret.compute.logistic import Features
 
-RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "probe.json").read_text(encoding="utf-8"))[
-    "classifiers"
-]
+RECORDED = recorded("probe.json")["classifiers"]
 LABELS = ["king", "other", "tea"]
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -151,7 +150,7 @@ def test_several_labels_a_text(made: Made, tmp_path: Path) -> None:
     assert not np.allclose(found.sum(axis=1), 1, atol=0.01)
     left = bertcli("evaluate", data, "-m", f"{folder}+{file}", "--format", "json")
     expected = np.mean([(found[i] > 0.5).tolist() == [n in s for n in kept.labels] for i, s in enumerate(labels)])
-    assert json.loads(left.out)["models"][0]["metrics"]["accuracy"]["value"] == pytest.approx(expected)
+    assert left.json["models"][0]["metrics"]["accuracy"]["value"] == pytest.approx(expected)
 
 
 def test_a_label_that_one_fold_alone_has_is_improbable() -> None:
@@ -172,12 +171,12 @@ def test_classify_evaluate_and_explain_take_it(mini: Path, tmp_path: Path) -> No
     model = with_classifier(HELD_MODEL, mini)
     texts, labels = reviews()
     expected = model.classify(texts[:2])
-    assert json.loads(bertcli("classify", *options, *texts[:2], "--format", "json").out) == expected
+    assert bertcli("classify", *options, *texts[:2], "--format", "json").json == expected
     found = scores(model, texts)
     accuracy = np.mean(np.array(model.config.labels)[found.argmax(axis=1)] == labels)
-    record = json.loads(bertcli("evaluate", DATA, *options, "--format", "json").out)
+    record = bertcli("evaluate", DATA, *options, "--format", "json").json
     assert record["models"][0]["metrics"]["accuracy"]["value"] == pytest.approx(accuracy)
-    explained = json.loads(bertcli("explain", *options, texts[0], "--format", "json").out)[0]
+    explained = bertcli("explain", *options, texts[0], "--format", "json").json[0]
     p = found[0].max()
     assert explained["target"] == model.config.labels[int(found[0].argmax())]
     assert explained["value"] == pytest.approx(np.log(p / (1 - p)), abs=1e-4)
@@ -188,7 +187,7 @@ def test_classify_evaluate_and_explain_take_it(mini: Path, tmp_path: Path) -> No
 
 def test_a_file_with_a_mask_is_classified_not_filled(mini: Path) -> None:
     left = bertcli("explain", "-m", f"{HELD_MODEL}+{mini}", "A [MASK] film.", "--format", "json")
-    assert json.loads(left.out)[0]["target"] in ("negative", "positive")
+    assert left.json[0]["target"] in ("negative", "positive")
 
 
 def test_a_run_is_not_resumed_with_another_classifier(mini: Path, tmp_path: Path) -> None:
@@ -239,7 +238,7 @@ def test_info_says_what_the_file_is(mini: Path) -> None:
     for words in ("layer 2, pooling mean", "negative, positive", f"'{HELD_MODEL}'", "of 40 texts"):
         assert words in left.out
     assert f"bertcli classify -m {HELD_MODEL}+{mini}" in left.out
-    whole = json.loads(bertcli("info", f"{HELD_MODEL}+{mini}", "--format", "json").out)
+    whole = bertcli("info", f"{HELD_MODEL}+{mini}", "--format", "json").json
     record = whole["classifier"]
     assert (record["layer"], whole["labels"], record["pooling"]) == (2, ["negative", "positive"], "mean")
     assert 0 < record["figures"]["accuracy"]["value"] <= 1
@@ -312,7 +311,7 @@ def test_another_model_is_refused_and_another_name_is_noted(
     copy = shutil.copytree(str(library.load(HELD_MODEL).path), tmp_path / "copy")
     left = bertcli("classify", "-m", f"{copy}+{mini}", "A fine film.", "--format", "json")
     assert f"Note: {mini} was made with '{HELD_MODEL}', which has the same weights." in left.err
-    assert json.loads(left.out) == with_classifier(HELD_MODEL, mini).classify(["A fine film."])
+    assert left.json == with_classifier(HELD_MODEL, mini).classify(["A fine film."])
     vocabulary = (copy / "tokenizer.json").read_text()
     (copy / "tokenizer.json").write_text(vocabulary.replace('"lowercase":true', '"lowercase":false'))
     changed = json.loads(vocabulary)
@@ -398,7 +397,7 @@ def test_a_probe_of_a_model_with_a_buffer_of_positions_is_saved(made: Made, tmp_
     assert "Majority: " in left.out
     done = bertcli("classify", "-m", f"{folder}+{file}", "tea", "--format", "json")
     assert done.status == 0, done.error
-    assert {one["label"] for one in json.loads(done.out)[0]["labels"]} == {"positive", "negative"}
+    assert {one["label"] for one in done.json[0]["labels"]} == {"positive", "negative"}
 
 
 def test_what_cannot_be_saved_is_refused_before_the_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,7 +445,7 @@ def test_evaluate_compares_classifiers_and_models(mini: Path) -> None:
     mine, other = f"{HELD_MODEL}+{mini}", "bert-mini-sentiment"
 
     def accuracies(*models: str | Path) -> dict[str, float]:
-        record = json.loads(bertcli("evaluate", DATA, *models, "--format", "json").out)
+        record = bertcli("evaluate", DATA, *models, "--format", "json").json
         return {model["model"]: model["metrics"]["accuracy"]["value"] for model in record["models"]}
 
     alone = accuracies("-m", mine) | accuracies("-m", other)
@@ -473,7 +472,7 @@ def test_a_classifier_stands_behind_the_name_of_its_model(mini: Path, tmp_path: 
 
 
 def test_evaluate_in_python_gives_what_the_command_writes() -> None:
-    by_command = json.loads(bertcli("evaluate", DATA, "-m", "bert-mini-sentiment", "--format", "json").out)
+    by_command = bertcli("evaluate", DATA, "-m", "bert-mini-sentiment", "--format", "json").json
     found = library.evaluate(DATA, "bert-mini-sentiment")
     assert found.record["models"] == by_command["models"]
     with pytest.raises(BertcliError, match=r"accuracy of bert-mini-sentiment is [0-9.]+, less than 1"):

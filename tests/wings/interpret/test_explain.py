@@ -1,6 +1,5 @@
 """What words contribute: equal to passes of transformers run one by one."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import Sentence
+from helpers.recorded import recorded
 from reference.view_cases import LABELS, MASKED, MASKS, OTHER, PAIR, TEXTS, VECTORS
 
 import bertcli
@@ -17,7 +17,7 @@ from bertcli.model import Model
 from bertcli.wings.interpret.compute.explain import Explanation
 from bertcli.wings.interpret.compute.explain import draw as explain_page
 
-GOLDEN = json.loads((Path(__file__).parents[2] / "reference" / "views.json").read_text(encoding="utf-8"))
+GOLDEN = recorded("views.json")
 NEAR = 1e-5
 
 

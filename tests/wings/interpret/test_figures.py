@@ -1,6 +1,5 @@
 """`result.figure()` of the views and `-o FILE.pdf|.svg|.png`: matplotlib's Figure has the numbers of the record."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ NASTY = "A warm </text><script>alert(1)</script> & $x_1$ \x1b[31m film"
 
 
 def record(*arguments: Any) -> Any:
-    return json.loads(bertcli(*arguments, "--format", "json").out)
+    return bertcli(*arguments, "--format", "json").json
 
 
 def names(axes: Any, which: str) -> list[str]:

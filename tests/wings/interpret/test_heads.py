@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.recorded import recorded
 from helpers.static_models import write_static
 from reference.view_cases import LABELS, MASKED, MASKS, TEXTS
 
@@ -17,7 +18,7 @@ from bertcli.errors import BertcliError
 from bertcli.wings.interpret.compute.heads import draw as heads_page
 
 MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
-RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "views.json").read_text(encoding="utf-8"))
+RECORDED = recorded("views.json")
 GOLDEN = RECORDED["heads"]
 
 

@@ -2,10 +2,10 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from conftest import Made
+from helpers.recorded import recorded
 from reference.view_cases import LABELS, MASKED, MASKS
 
 import bertcli
@@ -13,7 +13,7 @@ from bertcli.errors import BertcliError
 from bertcli.wings.interpret.compute.lens import MOST_TABLES
 from bertcli.wings.interpret.compute.lens import draw as lens_page
 
-GOLDEN = json.loads((Path(__file__).parents[2] / "reference" / "views.json").read_text(encoding="utf-8"))["lens"]
+GOLDEN = recorded("views.json")["lens"]
 
 
 def test_lens_layers_are_those_of_transformers(made: Made) -> None:

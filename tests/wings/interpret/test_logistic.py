@@ -1,17 +1,16 @@
 """Logistic regression is scikit-learn's: `tests/reference/record_probe.py`."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.recorded import recorded
 from reference.probe_cases import features
 
 from bertcli.wings.interpret.compute import logistic
 from bertcli.wings.interpret.compute.logistic import STRENGTHS, Fit, fits
 
-RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "probe.json").read_text(encoding="utf-8"))["logistic"]
+RECORDED = recorded("probe.json")["logistic"]
 
 
 def of(seed: int, labels: int, *strengths: float) -> list[Fit]:

@@ -1,6 +1,5 @@
 """Patching between two texts: equal to hooks in PyTorch, and on every family to what must come of all and of none."""
 
-import json
 import re
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.family_checkpoints import FAMILIES
+from helpers.recorded import recorded
 from helpers.static_models import write_static
 from helpers.terminal import bertcli as run
 from helpers.terminal import wrong_usage
@@ -25,7 +25,7 @@ from bertcli.wings.interpret.compute.patch import draw as patch_page
 from bertcli.wings.interpret.compute.target import result_of, sentence_of
 from bertcli.wings.interpret.specs.patch import PatchOptions
 
-GOLDEN = json.loads((Path(__file__).parents[2] / "reference" / "patch.json").read_text(encoding="utf-8"))
+GOLDEN = recorded("patch.json")
 LOVED, HATED = "I loved every minute of it.", "I hated every minute of it."
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoint_files import Dense, Sentence, write_weights
+from helpers.recorded import recorded
 from helpers.static_models import write_static
 from helpers.terminal import bertcli, wrong_usage
 from reference.probe_cases import DATA, MODEL, labelled, reviews, sentences
@@ -22,7 +23,7 @@ from bertcli.weights.tensors import open_tensors
 from bertcli.wings.interpret.compute import logistic
 
 pytestmark = pytest.mark.usefixtures("few_draws")
-RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "probe.json").read_text(encoding="utf-8"))["layers"]
+RECORDED = recorded("probe.json")["layers"]
 SENTIMENT = ("-m", MODEL)
 CONLL = "".join(f"a DT O\n{word} {tag} O\n\n" for word, tag in 6 * (("king", "NN"), ("cat", "NN"), ("sat", "VB")))
 
@@ -248,7 +249,7 @@ def test_the_command_shows_a_table_that_fits_a_terminal() -> None:
     assert "Control is the mean of 10 draws of random labels; their standard deviation is 0." in below
     assert "275 fits: all have converged within" in below
     assert "Note: 40 texts are few: differences between layers are mostly chance below 100." in left.err
-    record = json.loads(bertcli("probe", "-i", DATA, *SENTIMENT, "--format", "json").out)
+    record = bertcli("probe", "-i", DATA, *SENTIMENT, "--format", "json").json
     assert record == library.probe(library.load(MODEL), *reviews()).record
     head, first = bertcli("probe", "-i", DATA, *SENTIMENT, "--format", "csv").out.splitlines()[:2]
     assert head.startswith("layer,accuracy_value,accuracy_low,accuracy_high,macro_f1_value,")
@@ -305,13 +306,13 @@ def test_words_come_as_columns_or_lists(made: Made, tmp_path: Path) -> None:
         (tmp_path / name).write_text(content, encoding="utf-8")
         columns = ("--column", "2", "--label-column", "1") if name == "d.txt" else ()
         left = bertcli("probe", "-i", tmp_path / name, *model, "--words", *columns, "--format", "json")
-        assert json.loads(left.out) == expected, name
+        assert left.json == expected, name
 
 
 def test_any_tag_is_one_and_columns_have_numbers(made: Made, tmp_path: Path) -> None:
     file, model = tmp_path / "data.conll", ("-m", made(seed=7, tokenizer="both"))
     file.write_text("# begins\n" + CONLL)
-    record = json.loads(bertcli("probe", "-i", file, *model, "--words", "--label-column", "2", "--format", "json").out)
+    record = bertcli("probe", "-i", file, *model, "--words", "--label-column", "2", "--format", "json").json
     assert (record["labels"], record["count"]) == (["DT", "NN", "VB"], 36)
     assert "the only one here is 'O'" in bertcli("probe", "-i", file, *model, "--words").error
     wrong = bertcli("probe", "-i", file, *model, "--words", "--label-column", "tag")
@@ -331,7 +332,7 @@ def test_numbers_are_labels_and_a_row_without_one_is_left_out(made: Made, tmp_pa
     )
     file.write_text("\n".join([*rows, json.dumps({"text": "x", "label": ""}), "{}"]))
     left = bertcli("probe", "-i", file, *model, "--keep-going", "--format", "json")
-    record = json.loads(left.out)
+    record = left.json
     assert (record["labels"], record["count"]) == (["0", "1"], 40)
     assert "Note: 2 left out; the first: " in left.err
     lists = tmp_path / "lists.jsonl"
@@ -393,7 +394,7 @@ def test_words_that_all_are_right_have_no_interval_but_a_reason(tmp_path: Path) 
         assert "[1.0000, 1.0000]" not in left.out
         assert "1.000 (no interval)" in left.out
         assert reason in " ".join(left.out.split())
-    record = json.loads(bertcli("probe", "-i", file, "--words", "--folds", "3", "--format", "json").out)
+    record = bertcli("probe", "-i", file, "--words", "--folds", "3", "--format", "json").json
     figure = record["layers"][0]["accuracy"]
     assert (figure["value"], figure["low"], figure["high"], figure["n"]) == (1.0, None, None, 3 * 12)
     assert reason in figure["reason"]
@@ -409,8 +410,8 @@ def test_clusters_are_in_one_fold_and_resampled_together(tmp_path: Path) -> None
     file = tmp_path / "nouns.csv"
     file.write_text("\n".join(["text,label,noun", *rows]) + "\n", encoding="utf-8")
     options = ("--layer", "0", "--format", "json", *SENTIMENT)
-    alone = json.loads(bertcli("probe", "-i", file, *options).out)["layers"][0]["accuracy"]
-    together = json.loads(bertcli("probe", "-i", file, *options, "--cluster", "noun").out)["layers"][0]["accuracy"]
+    alone = bertcli("probe", "-i", file, *options).json["layers"][0]["accuracy"]
+    together = bertcli("probe", "-i", file, *options, "--cluster", "noun").json["layers"][0]["accuracy"]
     assert alone["value"] > 0.95
     assert together["value"] < 0.75
     assert together["high"] - together["low"] > 2 * (alone["high"] - alone["low"])

@@ -77,7 +77,7 @@ def test_diff_command_ends_as_check_says(made: Made, tmp_path: Path) -> None:
     assert "embeddings.token" in differs.out
     assert bertcli("diff", one, "--versus", other, TEXTS[2]).status == 0
     assert bertcli("diff", one, "--versus", other, TEXTS[2], "--check", "all", "--tolerance", "100").status == 0
-    record = json.loads(bertcli("diff", one, "--versus", other, TEXTS[2], "--format", "json").out)
+    record = bertcli("diff", one, "--versus", other, TEXTS[2], "--format", "json").json
     assert record["first"] == "embeddings.token"
     file = tmp_path / "diff.json"
     assert bertcli("diff", one, "--versus", other, TEXTS[2], "-o", file).out == ""
@@ -127,7 +127,7 @@ def test_diff_command_checks_that_both_have_the_same(text: tuple[str, ...], made
 
 def test_diff_command_without_a_text_shows_weights_and_digests(made: Made, tmp_path: Path) -> None:
     one, other = made(**VECTORS), made(**{**VECTORS, "seed": 404})
-    record = json.loads(bertcli("diff", one, "--versus", other, "--format", "json").out)
+    record = bertcli("diff", one, "--versus", other, "--format", "json").json
     assert record == library.diff(library.load(one), library.load(other)).record
     lines = bertcli("diff", one, "--versus", other).out.splitlines()
     assert lines[0].split() == ["Weight", "Max", "abs", "Max", "rel"]

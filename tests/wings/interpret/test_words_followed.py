@@ -1,6 +1,5 @@
 """lens --word, patch --foil, and patch on texts of other lengths."""
 
-import json
 import math
 
 import pytest
@@ -14,13 +13,13 @@ CLEAN, CORRUPTED = "A cup of hot [MASK].", "A cup of cold [MASK]."
 
 def test_lens_follows_a_word() -> None:
     result = bertcli("lens", CLEAN, "--word", "water", "--format", "json")
-    (record,) = json.loads(result.out)
+    (record,) = result.json
     assert record["word"] == "water"
     (mask,) = record["masks"]
     filled = library.load("bert-mini-mlm").fill_mask(CLEAN, targets=["water"])
     last = mask["layers"][-1]
     assert last["score"] == pytest.approx(filled["masks"][0]["predictions"][0]["score"], abs=1e-6)
-    by_rank = json.loads(bertcli("lens", CLEAN, "--top-k", str(last["rank"]), "--format", "json").out)
+    by_rank = bertcli("lens", CLEAN, "--top-k", str(last["rank"]), "--format", "json").json
     assert by_rank[0]["masks"][0]["layers"][-1]["predictions"][-1]["token_str"] == "water"
     assert "Rank and score are those of 'water'" in bertcli("lens", CLEAN, "--word", "water").out
     assert "is not one piece of the vocabulary" in bertcli("lens", CLEAN, "--word", "qqqzzz").err
@@ -28,7 +27,7 @@ def test_lens_follows_a_word() -> None:
 
 def test_patch_measures_the_logit_difference() -> None:
     arguments = ("patch", CLEAN, CORRUPTED, "--word", "tea", "--foil", "water")
-    record = json.loads(bertcli(*arguments, "--format", "json").out)
+    record = bertcli(*arguments, "--format", "json").json
     assert record["target"] == "tea - water"
     for text, value in ((CLEAN, record["value_a"]), (CORRUPTED, record["value_b"])):
         shares = []

@@ -1,11 +1,11 @@
 """keywords: beside KeyBERT, the words of a text, long texts, what is refused."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.recorded import recorded
 from helpers.terminal import bertcli, wrong_usage
 
 import bertcli as package
@@ -14,7 +14,7 @@ from bertcli.files.texts import Text
 from bertcli.wings.keywords import work
 from bertcli.wings.keywords.keywords import KeywordsOptions
 
-RECORDED = json.loads((Path(__file__).parents[2] / "reference" / "keywords.json").read_text(encoding="utf-8"))
+RECORDED = recorded("keywords.json")
 EVERY = 1000
 
 

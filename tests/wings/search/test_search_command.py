@@ -48,7 +48,7 @@ def test_search_text_finds_itself(ending: str, dtype: str, model: Path, corpus: 
 def test_search_scores_are_the_cosines(model: Path, corpus: Path, tmp_path: Path) -> None:
     bertcli("encode", "-m", model, "-i", corpus, "-o", tmp_path / "v.npy")
     result = bertcli("search", "-m", model, TEXTS[1], "-i", tmp_path / "v.npy", "--format", "json")
-    (record,) = json.loads(result.out)
+    (record,) = result.json
     vectors = np.load(tmp_path / "v.npy").astype(np.float64)
     cosines = vectors @ vectors[1] / np.linalg.norm(vectors, axis=1) / np.linalg.norm(vectors[1])
     assert [hit["row"] for hit in record["nearest"]] == np.argsort(-cosines).tolist()
@@ -70,7 +70,7 @@ def test_search_compares_as_the_folder_says(how: str, made: Made, corpus: Path, 
         assert bertcli("encode", "-m", model, "-i", corpus, "--dtype", dtype, "-o", file).status == 0
         result = bertcli("search", "-m", model, TEXTS[1], "-i", file, "--format", "json")
         assert f"vectors are compared by {how}, as the checkpoint specifies" in result.err
-        (record,) = json.loads(result.out)
+        (record,) = result.json
         found = {hit["row"]: hit["score"] for hit in record["nearest"]}
         assert [found[i] for i in range(len(TEXTS))] == pytest.approx(expected.tolist(), abs=tolerance)
     file = tmp_path / "v.npy"
@@ -195,7 +195,7 @@ def test_search_says_which_chunk_of_a_text_is_nearest(ending: str, model: Path, 
         [] if ending == "parquet" else ["-i", str(source)],
     ):
         result = bertcli("search", "-m", model, *queries, "-i", vectors, *more, "--format", "json", "--top-k", "1")
-        for row, (chunk, record) in enumerate(zip(chunks, json.loads(result.out), strict=True)):
+        for row, (chunk, record) in enumerate(zip(chunks, result.json, strict=True)):
             (hit,) = record["nearest"]
             assert hit["score"] == pytest.approx(1, abs=1e-5)
             if hit["row"] == row:

@@ -235,7 +235,7 @@ def test_search_files_a_folder_stands_for_all_files_in_it(folder: Path) -> None:
     (folder / "docs" / "[1]" / "picture.png").write_bytes(b"")
     whole = bertcli("search", "dog", "-i", "docs", "--format", "json")
     assert whole.out == bertcli("search", "dog", "-i", "docs/**/*.*", "--format", "json").out
-    assert json.loads(whole.out)
+    assert whole.json
     assert "2 files of other endings are left out" in whole.err
     assert "docs/[1]/picture.png: search reads .txt" in bertcli("search", "dog", "-i", "docs/[1]").error
     (folder / "empty").mkdir()
