@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
-from helpers.family_checkpoints import make_family
 from helpers.terminal import bertcli
 
 import bertcli as library
@@ -196,15 +195,6 @@ def test_browser_works_out_numbers_that_add_up(browser: Any, tmp_path: Path) -> 
     here = [one for one in found if not one[0].startswith("encoder.layers.") or ".layers.3." in one[0]]
     assert len(here) == 25
     assert all(worked for _, op, worked, *_ in here), "the chosen layer is whole, so each number can be worked out"
-
-
-@pytest.mark.parametrize("family", ["modernbert", "deberta-v2", "electra", "eurobert", "gemma3_text"])
-def test_browser_works_out_numbers_of_families(browser: Any, tmp_path: Path, family: str) -> None:
-    folder, file = make_family(tmp_path / "model", family, "classifier"), tmp_path / "pass.html"
-    assert bertcli("trace", "-m", folder, "--seq-len", "7", "-o", file).status == 0
-    found = explained(browser, file)
-    check_sums(found)
-    assert all(worked for _, op, worked, *_ in found)
 
 
 def test_browser_follows_keys_and_links(browser: Any, tmp_path: Path) -> None:

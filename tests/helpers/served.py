@@ -48,6 +48,14 @@ class Running(NamedTuple):
         is_json = names.get("content-type", "").startswith("application/json")
         return Answer(response.status, names, json.loads(content) if is_json else content.decode())
 
+    def begun(self, path: str, body: Any = None) -> http.client.HTTPConnection:
+        """A request whose answer nobody has read yet; who closes the connection is a client that leaves."""
+        address = urlsplit(self.url)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port)
+        data = None if body is None else json.dumps(body)
+        connection.request("GET" if body is None else "POST", path, data, {"Content-Type": "application/json"})
+        return connection
+
     def given(self, path: str, body: Any = None) -> Any:
         """The body of an answer with status 200."""
         answer = self.ask(path, body)

@@ -168,16 +168,6 @@ def test_a_field_that_some_rows_lack_is_missed_where_they_stand(tmp_path: Path, 
     assert f"line {1 if first else 2}: there is no 'kind'" in said
 
 
-def test_groups_need_a_field(made: Made, tmp_path: Path) -> None:
-    file, text = tmp_path / "data.csv", tmp_path / "data.txt"
-    file.write_text("text,label\nGood.,positive\n")
-    text.write_text("It rained.\n")
-    assert (
-        "has no field 'about' (--by); choose from 'text', 'label'" in bertcli("evaluate", file, "--by", "about").error
-    )
-    assert "has no named fields" in bertcli("evaluate", text, "--by", "about").error
-
-
 def test_files_that_say_nothing_are_refused(tmp_path: Path) -> None:
     empty, none = tmp_path / "empty.csv", tmp_path / "none.jsonl"
     empty.write_text("text,label\n")

@@ -18,14 +18,14 @@ import pytest
 from bertcli.statistics import metrics
 from bertcli.statistics.intervals import FigureFacts, Resampling, estimate
 from bertcli.statistics.label_figures import multi_label_figures, single_label_figures, sums_of, without_rare_labels
-from bertcli.wings.evaluate.comparison import SIGNIFICANT, bonett_price, detectable, differences, mcnemar, sentence
+from bertcli.wings.evaluate.comparison import SIGNIFICANT, bonett_price, detectable, mcnemar
 from bertcli.wings.evaluate.evaluators.bertscore import score_facts
 from bertcli.wings.evaluate.evaluators.classification import multi_label_facts, single_label_facts
 from bertcli.wings.evaluate.evaluators.masked import mask_facts, mask_figures, token_facts, token_loss
 from bertcli.wings.evaluate.evaluators.similarity import correlation_facts, correlations, pair_facts, pair_figures
 from bertcli.wings.evaluate.evaluators.tagging import figures as tag_figures
 from bertcli.wings.evaluate.evaluators.tagging import type_facts
-from bertcli.wings.evaluate.outcome import Outcome, Results, mean_facts, mean_figures, means_of
+from bertcli.wings.evaluate.outcome import mean_facts, mean_figures
 
 Random = np.random.Generator
 Arrays = list[Any]
@@ -469,94 +469,6 @@ def test_a_difference_that_would_have_been_seen_is_seen_in_80_percent_of_files(n
         low, _ = bonett_price(int(better), int(worse), n)
         seen += low > 0 and mcnemar(int(better), int(worse)) <= SIGNIFICANT
     assert 0.77 <= seen / 2000 <= 0.84
-
-
-@pytest.mark.large
-@pytest.mark.parametrize("n", [10, 20, 30])
-def test_few_items_without_a_difference_are_seldom_called_different(n: int) -> None:
-    """Two runs that are as good on queries of which most have one result: interval and p say otherwise in 5 %."""
-    random = np.random.default_rng(n)
-    said = 0
-    for _ in range(REPEATS):
-        a, other = 1 / np.log2(random.geometric(0.4, size=(2, n)) + 1)
-        b = np.where(random.random(n) < 0.4, other, a)
-        models = [Results(_ranking(name, values), np.arange(n)) for name, values in (("a", a), ("b", b))]
-        resampling = Resampling(n)
-        figures = [estimate(model.figures, model.facts, resampling, "queries") for model in models]
-        (found,) = differences(models[0], figures[0], models[1], figures[1], resampling)
-        said += "is better" in sentence(found, n, "queries")
-    assert said / REPEATS <= 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / REPEATS)
-
-
-@pytest.mark.large
-@pytest.mark.parametrize("n", [10, 20, 50])
-def test_no_interval_leaves_out_0_against_p_where_a_few_rows_decide(n: int) -> None:
-    """Two systems that are as good, of which 5 % of the rows have no tokens and score 0."""
-    random = np.random.default_rng(n)
-    resampling, outside, said = SameDraws(n), 0, 0
-    for _ in range(REPEATS):
-        shared = random.normal(0.9, 0.03, size=n)
-        values = np.clip(shared + random.normal(0, 0.03, size=(2, n)), 0, 1)
-        values[random.random((2, n)) < 0.05] = 0
-        models = [Results(_ranking(name, of_model), np.arange(n)) for name, of_model in zip("ab", values, strict=True)]
-        figures = [estimate(model.figures, model.facts, resampling, "rows") for model in models]
-        (found,) = differences(models[0], figures[0], models[1], figures[1], resampling)
-        said += "is better" in sentence(found, n, "rows")
-        if found["low"] is not None and (found["low"] > 0 or found["high"] < 0):
-            outside += 1
-    assert outside == said
-    assert said / REPEATS <= 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / REPEATS)
-
-
-def _ranking(name: str, values: metrics.Numbers) -> Outcome:
-    nothing = np.zeros(len(values))
-    return Outcome(
-        name=name, **means_of({"mrr@10": values}), usable=nothing == 0, badness=nothing, expected=[], found=[]
-    )
-
-
-@pytest.mark.large
-@pytest.mark.parametrize("n", [60, 600])
-def test_two_equal_models_seldom_differ(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An A/A test, by exchanges (60 texts) and by parts (600): p is 0.05 or less in about 5 % of data sets.
-
-    The interval of the difference, of every figure that has one, holds 0 where it should.
-    """
-    random = np.random.default_rng(49)
-    monkeypatch.setattr("bertcli.wings.evaluate.comparison.FLIPS", 1000)  # enough to tell 0.05, in a tenth of the time
-    given: dict[str, int] = {}
-    held: dict[str, int] = {}
-    resampling = SameDraws(n)
-    repeats, seen = 60 if n < MANY else 30, dict.fromkeys(("macro_f1", "mcc", "brier"), 0)
-    for _ in range(repeats):
-        truth = random.integers(2, size=n)
-        models = [Results(_classifier(name, truth, random), np.arange(n)) for name in "ab"]
-        figures = [estimate(model.figures, model.facts, resampling, "texts") for model in models]
-        for one in differences(models[0], figures[0], models[1], figures[1], resampling):
-            if one["metric"] in seen:
-                seen[one["metric"]] += one["p"] <= 0.05
-            if one["low"] is not None:
-                given[one["metric"]] = given.get(one["metric"], 0) + 1
-                held[one["metric"]] = held.get(one["metric"], 0) + (one["low"] <= 0 <= one["high"])
-    for metric, count in given.items():
-        least = 0.92 - 2.6 * np.sqrt(0.93 * 0.07 / count)
-        assert count < repeats / 2 or held[metric] / count >= least, (metric, held[metric], count)
-    for metric, count in seen.items():
-        assert count / repeats <= 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / repeats), metric
-    assert max(seen.values()) > 0
-
-
-def _classifier(name: str, truth: Any, random: Random) -> Outcome:
-    """A model that knows as much of these labels as any other, and errs elsewhere."""
-    logits = random.normal(size=(len(truth), 2)) + 1.5 * np.eye(2)[truth]
-    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    family = FAMILIES["classification"]
-    arrays = [p, metrics.one_hot(p.argmax(axis=1), 2), metrics.one_hot(truth, 2)]
-    nothing = np.zeros(len(truth))
-    return Outcome(
-        name=name, figures_from=family.figures_from, arrays=arrays, columns=("no", "yes"), facts=family.facts,
-        usable=nothing == 0, badness=nothing, expected=[], found=[],
-    )  # fmt: skip
 
 
 def test_figures_without_an_interval_have_none() -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.gliner import LABELS, write_gliner
 from helpers.known_taggers import word_piece_tagger
 from helpers.terminal import bertcli
 from wings.evaluate.test_tasks import judged, lines
@@ -153,32 +152,6 @@ def test_types_are_renamed_in_spans(tagger: Path, tmp_path: Path) -> None:
     file = lines(tmp_path / "gold.jsonl", [{"text": "we met anna", "entities": spans}])
     model = of_model(file, tagger, "--rename-label", "NAME=PER,WHO=O")
     assert model["metrics"]["f1"]["value"] == 1
-
-
-def test_a_gliner_model_is_asked_for_the_types_of_spans(tmp_path: Path) -> None:
-    folder = write_gliner(tmp_path / "gliner")
-    text = "She poured a cup of hot coffee in Paris, and he drank the tea!"
-    model, types = library.load(folder), sorted(LABELS)
-    while True:
-        # The prompt has the types of the data, in this order.
-        record = model.tag(text, labels=types)
-        found = sorted({one["entity_group"] for one in record["entities"]})
-        if found == types:
-            break
-        types = found
-    spans = [{"start": one["start"], "end": one["end"], "label": one["entity_group"]} for one in record["entities"]]
-    missed = next(
-        place for place in range(len(text)) if all(place < one["start"] or place >= one["end"] for one in spans)
-    )
-    more = [{"start": missed, "end": missed + 1, "label": types[0]}]
-    file = lines(tmp_path / "gold.jsonl", [{"text": text, "entities": spans + more}])
-    judgement = of_model(file, folder)
-    assert judgement["metrics"]["precision"]["value"] == 1
-    assert judgement["metrics"]["recall"]["value"] == pytest.approx(len(spans) / (len(spans) + 1))
-    redacted = model.tag(text, labels=types, redact=True)
-    letters = {place for span in spans + more for place in range(span["start"], span["end"]) if text[place] != " "}
-    hidden = {place for part in redacted["hidden"] for place in range(part["start"], part["end"])}
-    assert judgement["metrics"]["covered"]["value"] == pytest.approx(len(letters & hidden) / len(letters))
 
 
 def test_the_page_and_the_table_show_what_is_covered(tagger: Path, tmp_path: Path) -> None:

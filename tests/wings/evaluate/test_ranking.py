@@ -1,7 +1,6 @@
 """retrieval and rank: folders as BEIR has them, TREC's files, candidates, and corpora that do not fit in memory."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -63,21 +62,6 @@ def test_a_folder_is_retrieval(folder: Path) -> None:
     )
 
 
-def test_documents_are_found_as_the_folder_says(folder: Path, tmp_path: Path) -> None:
-    model = tmp_path / "model"
-    shutil.copytree(library.load("bert-mini-mlm").path or "", model)
-    rows = [json.loads(line) for line in (DATA / "paraphrases.jsonl").read_text().splitlines()][:30]
-    queries, documents = (library.load(model).encode([row[key] for row in rows]) for key in ("text", "paraphrase"))
-    cosines = queries @ documents.T / np.linalg.norm(queries, axis=1)[:, None] / np.linalg.norm(documents, axis=1)
-    for how, scores in (("dot", queries @ documents.T), ("cosine", cosines)):
-        (model / "config_sentence_transformers.json").write_text(json.dumps({"similarity_fn_name": how}))
-        ranks = (scores > scores.diagonal()[:, None]).sum(axis=1)
-        found = values(judged(folder, "-m", model, "--k", "1,5"))
-        assert found["mrr@5"] == pytest.approx(np.where(ranks < 5, 1 / (ranks + 1), 0).mean())
-        assert found["recall@1"] == pytest.approx((ranks < 1).mean())
-    assert not np.array_equal(np.argsort(queries @ documents.T), np.argsort(cosines))
-
-
 def test_worst_queries_are_shown_with_texts_of_documents(folder: Path) -> None:
     (folder / "qrels" / "wrong.tsv").write_text("query-id\tcorpus-id\tscore\nq0\td7\t1\n")
     (worst,) = judged(folder, "--split", "wrong")["models"][0]["worst"]
@@ -116,16 +100,6 @@ def test_vectors_that_were_made_otherwise_are_refused(folder: Path, tmp_path: Pa
         file = tmp_path / f"{len(options)}.npy"
         assert bertcli("encode", *options, "-i", folder / "corpus.jsonl", "-o", file).status == 0
         assert why in bertcli("evaluate", folder, "--vectors", file).error
-
-
-def test_qrels_may_have_no_header(folder: Path) -> None:
-    qrels = folder / "qrels" / "test.tsv"
-    with_header = judged(folder)
-    qrels.write_text("".join(qrels.read_text().splitlines(keepends=True)[1:]))
-    without = judged(folder)
-    for record in (with_header, without):
-        record.pop("provenance")  # the digests of two files
-    assert without == with_header
 
 
 def test_a_query_that_nothing_is_relevant_to_is_left_out(made: Made, tmp_path: Path) -> None:

@@ -4,14 +4,12 @@ import csv
 import json
 import re
 import shutil
-from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Made
 from helpers.checkpoints import make
 from helpers.gliner import CASES, LABELS, MODES, TEXTS, write_gliner
 from helpers.gliner2 import write_gliner2
@@ -20,14 +18,12 @@ from helpers.recorded import recorded
 from helpers.served import serving
 from helpers.terminal import bertcli as command
 from helpers.terminal import wrong_usage
-from reference import task_cases as cases
 
 import bertcli
-from bertcli.engine.pauses import between_batches
 from bertcli.errors import BertcliError
 from bertcli.files.texts import Text
 from bertcli.model import Model
-from bertcli.tasks.registry import spec, work_of
+from bertcli.tasks.registry import work_of
 from bertcli.tasks.tag import SPEC, TagOptions
 from bertcli.wings.gliner.spans import finder
 from bertcli.wings.gliner.spans import ops as spans_ops
@@ -525,25 +521,3 @@ def test_only_the_best_label_of_a_span_is_a_candidate(
         # Records have the digits that a float32 has.
         shown = [(span.label, pytest.approx(span.score, abs=1e-6)) for span in chosen]
         assert [(one["entity_group"], one["score"]) for one in found["entities"]] == shown
-
-
-def test_a_long_text_is_given_up_between_its_windows(tmp_path: Path, made: Made) -> None:
-    """A server asks between windows whether the answer is still wanted, also once the network has run."""
-    words = "tea river king " * 800
-    tasks: list[tuple[Model, str, dict[str, Any], Text]] = [
-        (bertcli.load(write_gliner(tmp_path / "g")), "tag", {"labels": LABELS}, Text(words)),
-        (bertcli.load(made(**cases.TAGGER)), "tag", {"max_length": 24}, Text(words)),
-        (bertcli.load(made(**cases.READER)), "answer", {"max_length": 24, "stride": 4}, Text("who?", words)),
-    ]
-    for model, name, options, text in tasks:
-        found = spec(name)
-        assert found is not None
-        task = work_of(found).plan(model, found.options(**options))
-        window = task.tokenize_group([text], 0)
-        passes: list[int] = []
-        reset = between_batches.set(partial(passes.append, 1))
-        try:
-            task.compute(window)
-        finally:
-            between_batches.reset(reset)
-        assert len(passes) > 5, name

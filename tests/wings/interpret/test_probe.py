@@ -44,33 +44,6 @@ def test_figures_are_those_of_scikit_learn_on_the_states_of_transformers(unit: s
 
 
 @pytest.mark.usefixtures("ten_draws")
-def test_record_says_what_each_layer_knows() -> None:
-    texts, labels = reviews()
-    labels[:3] = ["positive", "positive", "positive"]
-    found = library.probe(library.load(MODEL), texts, labels)
-    record = found.record
-    assert [*record] == ["layers", "best", "count", "labels", "pooling"]
-    assert record["pooling"] == "mean"
-    assert (record["count"], record["labels"]) == (40, ["negative", "positive"])
-    for number, layer in enumerate(record["layers"]):
-        assert [*layer] == [
-            "layer", "accuracy", "macro_f1", "majority", "control", "control_spread", "selectivity",
-        ]  # fmt: skip
-        assert layer["layer"] == number
-        assert layer["majority"] == labels.count("positive") / 40 == 21 / 40
-        selectivity = layer["selectivity"]
-        assert selectivity["value"] == pytest.approx(layer["accuracy"]["value"] - layer["control"])
-        assert -1 <= selectivity["low"] < selectivity["value"] < selectivity["high"] <= 1
-        assert 0 < layer["control_spread"] < 0.2
-        assert 0 <= layer["control"] <= 1
-    best = found.layers[record["best"]]
-    assert best.accuracy.value == max(layer.accuracy.value for layer in found.layers)
-    assert best.confusion.sum() == 40
-    assert best.confusion.sum(axis=1).tolist() == [19, 21]
-    assert best.confusion.trace() / 40 == pytest.approx(best.accuracy.value, abs=0.01)
-
-
-@pytest.mark.usefixtures("ten_draws")
 def test_intervals_are_those_of_evaluate() -> None:
     """Accuracy has Wilson's of the items, selectivity one of resampled items; the values are means over folds."""
     found = library.probe(library.load(MODEL), *reviews(), folds=4)

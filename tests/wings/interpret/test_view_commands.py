@@ -84,19 +84,6 @@ def test_diff_command_ends_as_check_says(made: Made, tmp_path: Path) -> None:
     assert json.loads(file.read_text(encoding="utf-8")) == record
 
 
-def test_diff_command_reads_what_trace_saved(made: Made, tmp_path: Path) -> None:
-    file = tmp_path / "arrays.npz"
-    assert bertcli("trace", "-m", made(**VECTORS), TEXTS[0], "-o", file).status == 0
-    assert (
-        bertcli("diff", made(**VECTORS), "--versus", file, TEXTS[0], "--check", "all", "--tolerance", "1e-6").status
-        == 0
-    )
-    with np.load(file) as stored:
-        np.savez(tmp_path / "other.npz", unknown=stored["embeddings.token"])
-    done = bertcli("diff", made(**VECTORS), "--versus", tmp_path / "other.npz", TEXTS[0])
-    assert "Known names are those of its trace (embeddings.token, " in done.error
-
-
 def test_diff_command_takes_the_ids_of_stored_arrays(made: Made, tmp_path: Path) -> None:
     model = made(**VECTORS)
     for name in ("arrays.npz", "arrays.safetensors"):

@@ -278,27 +278,6 @@ def test_search_refuses_rows_that_no_file_holds(tmp_path: Path) -> None:
         open_vectors(str(tmp_path / "v.npy"))
 
 
-@pytest.mark.parametrize("ending", [".npz", ".safetensors", ".parquet"])
-def test_search_says_which_chunk_a_row_is(ending: str, tmp_path: Path) -> None:
-    file = save(tmp_path, ending, VECTORS)
-    assert open_vectors(file).origins([1], 200) is None
-    numbers: dict[str, Any] = {name: np.arange(200) * i for i, name in enumerate(("index", "chunk", "start", "end"), 1)}
-    if ending == ".npz":
-        np.savez(file, embeddings=VECTORS, **numbers)
-    elif ending == ".safetensors":
-        save_file({"embeddings": VECTORS, **numbers}, file)
-    else:
-        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-        lists = arrow.FixedSizeListArray.from_arrays(arrow.array(VECTORS.reshape(-1)), 20)
-        parquet.write_table(arrow.table({"embedding": lists, **numbers}), file)
-    stored = open_vectors(file)
-    assert stored.origins([7, 0], 200) == [
-        {"index": 7, "chunk": 14, "start": 21, "end": 28},
-        {"index": 0, "chunk": 0, "start": 0, "end": 0},
-    ]
-    assert np.array_equal(nearest(QUERIES, stored, 1).rows, [[7], [50]])
-
-
 @pytest.mark.parametrize("count", [9, 0])
 @pytest.mark.parametrize("ending", [".npz", ".safetensors"])
 def test_search_refuses_chunks_of_other_lengths(ending: str, count: int, tmp_path: Path) -> None:

@@ -2,9 +2,6 @@
 
 import asyncio
 import gc
-import http.client
-import json
-import shutil
 import socket
 import threading
 import time
@@ -19,12 +16,9 @@ import pytest
 from conftest import Made
 from helpers.checkpoints import damaged, make
 from helpers.served import Answer, Running, serving
-from reference import task_cases as cases
-from tokenizers import Tokenizer as Backend
 
 import bertcli
 from bertcli.files.texts import Item, Text
-from bertcli.folder.hub import Source
 from bertcli.model import Model
 from bertcli.tasks.compute.encode import Block, EncodeTask
 from bertcli.tasks.running.task import Task, TokenizedGroup
@@ -175,54 +169,6 @@ def test_cut_texts_are_said(running: Running) -> None:
     assert most.body["truncated"] == [{"index": 0, "tokens": total, "kept": 256}]
 
 
-def on_the_left(folder: Path, copy: Path) -> Model:
-    """The model of a folder whose tokenizer cuts texts at their beginning."""
-    shutil.copytree(folder, copy)
-    settings = json.loads((copy / "tokenizer_config.json").read_text())
-    (copy / "tokenizer_config.json").write_text(json.dumps({**settings, "truncation_side": "left"}))
-    return bertcli.load(copy)
-
-
-@pytest.mark.parametrize("direction", ["left", "Left", "RIGHT", None])
-def test_texts_are_cut_at_the_side_that_a_request_names(
-    made: Made, sentence: Model, tmp_path: Path, direction: str | None
-) -> None:
-    text = " ".join(f"{word} {number}" for number, word in enumerate(["tea", "dog", "house"] * 60))
-    folder, asked = made(**cases.RANKER), {"truncation_direction": direction}
-    kept_last = (direction or "").lower() == "left"
-    backend = Backend.from_file(str(sentence.path / "tokenizer.json"))  # type: ignore[operator]
-    backend.enable_truncation(256, direction="left" if kept_last else "right")
-    ids = backend.encode(text).ids
-    mean = sentence.forward([ids])[0].mean(axis=0)
-    whole, kept = len(sentence.tokenizer.encode([text])[0].ids), {"index": 0, "kept": 256}
-    of_pairs: Model = bertcli.load(folder)
-    model = sentence
-    if kept_last:
-        model, of_pairs = (
-            on_the_left(Source(sentence.name).find().path, tmp_path / "s"),
-            on_the_left(folder, tmp_path / "r"),
-        )
-    documents = [*cases.DOCUMENTS, f"a {text}"]
-    expected = of_pairs.rank(text, documents, truncation="silent")
-    with serving([sentence, bertcli.load(folder)]) as running:
-        answer = running.ask("/v1/embeddings", {"input": text, **asked})
-        np.testing.assert_allclose(answer.body["data"][0]["embedding"], mean / np.linalg.norm(mean), atol=2e-6)
-        assert answer.headers["x-truncated"] == "0"
-        assert answer.body["truncated"] == [{**kept, "tokens": whole}]
-        (rows,) = running.given("/embed_all", {"inputs": [text], **asked})
-        np.testing.assert_allclose(rows, next(model.encode_blocks([text], pooling="none")).vectors[0], atol=2e-6)
-        answer = running.ask("/rerank", {"query": text, "texts": documents, **asked})
-        scores = {one["index"]: one["score"] for one in answer.body}
-        assert answer.headers["x-truncated"] == ",".join(map(str, range(len(documents))))
-        np.testing.assert_allclose(
-            [scores[r["corpus_id"]] for r in expected], [r["score"] for r in expected], atol=1e-6
-        )
-        answer = running.ask("/predict", {"inputs": [text, text], **asked})
-        (record,) = of_pairs.classify([text], [text], truncation="silent")
-        assert answer.headers["x-truncated"] == "0"
-        assert answer.body[0]["score"] == pytest.approx(record["labels"][0]["score"], abs=1e-6)
-
-
 def test_a_server_may_refuse_what_is_too_long(sentence: Model) -> None:
     with serving([sentence], Limits(quiet=True, truncation="error")) as running:
         assert running.ask("/v1/embeddings", {"input": LONG}).status == 422
@@ -353,10 +299,9 @@ def test_clients_that_leave_or_wait_cost_nobody_else_anything(sentence: Model) -
             b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
         )
         slow.sendall(head + b"{")
-        body = json.dumps({"inputs": [LONG] * 64}).encode()
+        body = {"inputs": [LONG] * 64}
         for _ in range(3):  # asks for much, and leaves
-            leaving = http.client.HTTPConnection(*address)  # type: ignore[arg-type]
-            leaving.request("POST", "/embed", body, {"Content-Type": "application/json"})
+            leaving = running.begun("/embed", body)
             time.sleep(0.05)
             leaving.close()
         assert len(running.given("/embed", {"inputs": ["a", "b"]})) == 2
@@ -381,9 +326,7 @@ def test_texts_of_a_client_that_leaves_are_not_tokenized_to_the_end(
     tokenize_group = EncodeTask.tokenize_group
     with serving([sentence]) as running:
         monkeypatch.setattr(EncodeTask, "tokenize_group", slowly)
-        leaving = http.client.HTTPConnection(*(urlsplit(running.url).hostname, urlsplit(running.url).port))  # type: ignore[arg-type]
-        body = json.dumps({"inputs": [LONG] * 100}).encode()
-        leaving.request("POST", "/embed", body, {"Content-Type": "application/json"})
+        leaving = running.begun("/embed", {"inputs": [LONG] * 100})
         while len(seen) < 3:
             time.sleep(0.01)
         leaving.close()

@@ -3,14 +3,12 @@
 A field that OpenAPI describes and no route reads would be worse than none: nobody is told that it does nothing.
 """
 
-import http.client
 import json
 import threading
 import time
 from collections.abc import Iterator
 from shutil import copytree
 from typing import Any, get_args
-from urllib.parse import urlsplit
 
 import pytest
 from conftest import Made
@@ -244,11 +242,9 @@ def test_no_request_leaves_tokens_in_the_queue(running: Running, monkeypatch: py
         return compute(task, items)
 
     monkeypatch.setattr(stream, "_values", waits)
-    address = urlsplit(running.url)
     for path in BODIES.keys() - {"/tokenize", "/decode"}:
         goes_on.clear()
-        client = http.client.HTTPConnection(address.hostname or "", address.port)
-        client.request("POST", path, json.dumps(BODIES[path]), {"Content-Type": "application/json"})
+        client = running.begun(path, BODIES[path])
         end = time.monotonic() + 20
         while not service.queue.tokens and time.monotonic() < end:
             time.sleep(0.001)
@@ -278,9 +274,7 @@ def test_what_a_client_left_while_it_was_tokenized_is_not_computed(
 
     monkeypatch.setattr(Exchange, "_tokenized", until_it_leaves)
     monkeypatch.setattr(running.server.stream, "add", computed.append)
-    address = urlsplit(running.url)
-    client = http.client.HTTPConnection(address.hostname or "", address.port)
-    client.request("POST", "/zero-shot", json.dumps(BODIES["/zero-shot"]), {"Content-Type": "application/json"})
+    client = running.begun("/zero-shot", BODIES["/zero-shot"])
     while not running.server.queue.tokens and time.monotonic() < end:
         time.sleep(0.001)
     client.close()

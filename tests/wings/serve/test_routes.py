@@ -246,15 +246,6 @@ def test_tei_rerank(running: Running, models: dict[str, Model]) -> None:
     assert [one["index"] for one in as_jina["results"]] == [one["index"] for one in answer]
 
 
-def test_documents_are_cut_where_a_request_says(running: Running, models: dict[str, Model]) -> None:
-    body = {"query": cases.QUERY, "documents": [*cases.DOCUMENTS], "max_tokens_per_doc": 12}
-    answer = running.given("/v2/rerank", body)
-    expected = models["rank"].rank(cases.QUERY, cases.DOCUMENTS, max_length=12, truncation="silent")
-    scores = {one["index"]: one["relevance_score"] for one in answer["results"]}
-    np.testing.assert_allclose([scores[r["corpus_id"]] for r in expected], [r["score"] for r in expected], atol=1e-6)
-    assert {cut["kept"] for cut in answer["truncated"]} == {12}
-
-
 def test_documents_are_cut_for_cosines_too(running: Running, models: dict[str, Model]) -> None:
     model, documents = models["embed"], [TEXTS[1], TEXTS[3]]
     body = {"model": model.name, "query": TEXTS[0], "documents": documents, "max_tokens_per_doc": 4, "raw_scores": True}
@@ -303,24 +294,6 @@ def test_predict(running: Running, models: dict[str, Model]) -> None:
     (raw,) = model.classify([TEXTS[0]], activation="none")
     found = running.given("/predict", {"inputs": TEXTS[0], "raw_scores": True, **name})
     np.testing.assert_allclose([o["score"] for o in found], [o["score"] for o in raw["labels"]], atol=1e-5)
-
-
-def test_answer_and_score(running: Running, models: dict[str, Model]) -> None:
-    question, context = cases.QUESTIONS[0]
-    asked = {"inputs": {"question": question, "context": context}}
-    (expected,) = models["answer"].answer([question], [context], top_k=3)
-    single = running.given("/answer", asked)
-    assert (single["answer"], single["start"], single["end"]) == tuple(
-        expected["answers"][0][key] for key in ("answer", "start", "end")
-    )
-    short = running.given("/answer", {**asked, "parameters": {"max_answer_len": 1}})
-    (of_one,) = models["answer"].answer([question], [context], max_answer_length=1)
-    assert short["answer"] == of_one["answers"][0]["answer"]
-    assert short["score"] == pytest.approx(of_one["answers"][0]["score"], abs=1e-6)
-    three = running.given("/answer", {**asked, "parameters": {"top_k": 3, "max_answer_len": 15}})
-    assert [one["answer"] for one in three] == [one["answer"] for one in expected["answers"]]
-    (scored,) = models["fill-mask"].score([TEXTS[0]])
-    assert running.given("/score", {"inputs": TEXTS[0]})["loss"] == pytest.approx(scored["loss"], abs=1e-5)
 
 
 def test_tokenize_and_decode(running: Running, models: dict[str, Model]) -> None:

@@ -6,7 +6,6 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import threading
 import time
 import urllib.error
@@ -248,10 +247,3 @@ def test_a_model_that_cannot_be_opened(arguments: list[str]) -> None:
 def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bertcli.wings.serve.command.find_spec", lambda name: None)
     assert "pip install 'bertcli[serve]'" in run("serve").error
-
-
-def test_no_other_command_loads_what_serving_needs() -> None:
-    code = "import sys; from bertcli.cli import main; sys.argv = ['bertcli', 'tokenize', 'a']; main()"
-    check = "import atexit, sys; atexit.register(lambda: print({'uvicorn', 'starlette'} & {*sys.modules}));"
-    done = subprocess.run([sys.executable, "-c", check + code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "set()"

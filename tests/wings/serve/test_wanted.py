@@ -1,13 +1,10 @@
 """Work stops when nobody waits for it: a client that leaves while one of its texts is computed costs no more passes."""
 
-import http.client
-import json
 import threading
 import time
 from collections.abc import Iterator
 from shutil import copytree
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from conftest import Made
@@ -86,9 +83,7 @@ def test_what_a_client_left_is_given_up_after_the_pass_under_way(
     passes.clear()
     begun.clear()
     goes_on.clear()
-    address = urlsplit(running.url)
-    client = http.client.HTTPConnection(address.hostname or "", address.port)
-    client.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+    client = running.begun(path, body)
     assert begun.wait(20)
     client.close()
     end = time.monotonic() + 20
@@ -128,10 +123,7 @@ def test_pages_and_tokens_stop_when_nobody_waits(
     monkeypatch.setattr(Exchange, "_leave", noticed)
     with serving([model], Limits(quiet=True, timeout=30 if ends == "client" else 0.3)) as running:
         monkeypatch.setattr(owner, name, counted)
-        address = urlsplit(running.url)
-        client = http.client.HTTPConnection(address.hostname or "", address.port)
-        sent = None if body is None else json.dumps(body)
-        client.request("GET" if body is None else "POST", path, sent, {"Content-Type": "application/json"})
+        client = running.begun(path, body)
         assert begun.wait(20)
         if ends == "client":
             client.close()
