@@ -32,18 +32,11 @@ def matrix_of(step: Step, weights: Mapping[str, Array]) -> Matrix | None:
 
     The outputs of all attention heads stand side by side as rows, the taps of a convolution side by side as inputs.
     """
-    if step.op not in ("linear", "project", "project_heads", "convolve"):
+    if step.multiplier is None:
         return None
-    path = step.parameters[-1 - bool(step.settings.get("bias"))]
-    array = weights[path]
-    if step.op == "project":
-        array = array.T
-    if step.op == "project_heads":
-        array = array.transpose(0, 2, 1)
-    # The last axis is the inputs, of a convolution the last two.
-    input_axes = 2 if step.op == "convolve" else 1
-    outputs = prod(array.shape[:-input_axes])
-    return Matrix(path, array.reshape(outputs, -1))
+    path, axes, inputs = step.multiplier
+    array = weights[path].transpose(axes)
+    return Matrix(path, array.reshape(prod(array.shape[:-inputs]), -1))
 
 
 def operand_of(step: Step, steps: Sequence[Step], results: Mapping[str, Array], weights: Mapping[str, Array]) -> Array:

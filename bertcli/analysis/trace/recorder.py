@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bertcli.analysis.trace.step_names import HEAD_INPUT, INPUTS, LAYER_INPUT, StepKey, StepNames, names_for, transposed
-from bertcli.analysis.trace.steps import ITEM, Account, Call, Step, Value, multiplied, show, stats_of
+from bertcli.analysis.trace.steps import ITEM, Account, Call, Multiplier, Step, Value, multiplied, show, stats_of
 from bertcli.engine.packing import Packed, batch_of_shapes
 from bertcli.engine.pauses import check_wanted
 from bertcli.errors import BertcliError
@@ -125,6 +125,7 @@ class Trace(Tracer, Account):
             parameters=tuple(weight.path for weight in weights),
             sources=_sources(operands),
             settings=self._settings(ran),
+            multiplier=_multiplier(ran),
             seconds=ran.seconds if self.timed else None,
             stats=stats_of(output.array) if self._stats and not self.dry else None,
         )
@@ -154,18 +155,17 @@ class Trace(Tracer, Account):
         return names or StepNames("", ran.op.name, ran.op.name)
 
     def _settings(self, ran: Ran) -> dict[str, Any]:
-        """The arguments of an op that are no arrays; True for each optional parameter that it has."""
+        """The arguments of an op that are no arrays; True for each vector of parameters that it has."""
         settings: dict[str, Any] = {}
         for name, value in ran.arguments.items():
             if isinstance(value, int | float | str | tuple):
                 settings[name] = value
+            elif isinstance(value, Traced) and value.weight is not None and value.ndim == 1:
+                settings[name] = True
         for name in ("ids", "rows", "starts", "ends"):
             # Which rows are looked up. In a pass by shapes, ids have no memory.
             if name in ran.arguments and not self.dry:
                 settings[name] = tuple(ran.arguments[name].array.tolist())
-        for name in ("weight", "bias"):
-            if ran.arguments.get(name) is not None:
-                settings[name] = True
         return settings
 
     def _inputs(self, ran: Ran, weight_names: Sequence[str], untied: Sequence[Weight]) -> Iterator[Value]:
@@ -279,6 +279,17 @@ def _macs(ran: Ran) -> int:
     if ran.op.macs:
         return ran.op.macs(sizes, ran.arguments)
     return prod(sizes.values()) if ran.op.contracts else 0
+
+
+def _multiplier(ran: Ran) -> Multiplier | None:
+    """The parameter that a product multiplies by, which is its second operand; its outputs are axes of the result."""
+    operand = ran.operands[1] if ran.op.contracts else None
+    if operand is None or operand.weight is None:
+        return None
+    words = ran.signature.inputs[1]
+    outputs = [place for place, word in enumerate(words) if word in ran.signature.output]
+    inputs = [place for place, word in enumerate(words) if word not in ran.signature.output]
+    return Multiplier(operand.weight.path, (*outputs, *inputs), len(inputs))
 
 
 def _sources(operands: Sequence[Traced]) -> tuple[int | str, ...]:

@@ -56,6 +56,14 @@ class Stats(ByName):
         return cls(low, high, mean, std, finite)
 
 
+class Multiplier(NamedTuple):
+    """The parameter of a product: its path, its axes with the inputs at the end, and how many of these are inputs."""
+
+    path: str
+    axes: tuple[int, ...]
+    inputs: int
+
+
 @dataclass(frozen=True)
 class Step(ByName):
     """One op that ran.
@@ -79,6 +87,7 @@ class Step(ByName):
     parameters: tuple[str, ...]  # paths of the parameters used
     sources: tuple[int | str, ...]  # the operands: indices of earlier steps, paths of parameters (the first if tied)
     settings: Mapping[str, Any]  # the op's other arguments, such as eps; weight and bias where it has such vectors
+    multiplier: Multiplier | None = None  # of a product by a parameter
     seconds: float | None = None
     stats: Stats | None = None
     formula: str | None = None
@@ -268,7 +277,7 @@ def _layer(path: str) -> str:
 
 def _without_layer(step: Step) -> Step:
     path = LAYER_PATH.sub(rf"\1.{EVERY_LAYER}.\3", step.path)
-    return replace(step, index=0, path=path, parameters=(), sources=(), seconds=None, stats=None)
+    return replace(step, index=0, path=path, parameters=(), sources=(), multiplier=None, seconds=None, stats=None)
 
 
 def _joined(layers: list[tuple[Step, ...]], all_alike: bool) -> Folded:
