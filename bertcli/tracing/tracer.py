@@ -116,7 +116,7 @@ class Tracer:
                 self._paths[id(twin)] = path
                 self._kept += [item, twin]
             else:
-                self.note(item.array, twin.array)
+                self.note(item, twin)
 
     def knows(self, module: Module) -> bool:
         """True if a module is part of the model."""

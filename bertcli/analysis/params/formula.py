@@ -6,6 +6,7 @@ Four weights [H, H] with their biases [H] are `4·(H² + H)`; an embedding table
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import cache
 from math import gcd, prod
 
 from bertcli.network.axes import multiplied_at
@@ -25,6 +26,13 @@ def sum_of(products: Iterable[Iterable[str]]) -> Sum:
         symbols = sorted((factor for factor in factors if not factor.isdigit()), key=multiplied_at)
         total[tuple(symbols)] += prod(int(factor) for factor in factors if factor.isdigit())
     return total
+
+
+@cache  # equal layers have equal products
+def formula_of(products: tuple[Product, ...], powers: bool) -> str:
+    """Write the sum of products of axes: with `powers` as `factored` does, else as `expanded`."""
+    total = sum_of(products)
+    return factored(total) if powers else expanded(total)
 
 
 def factored(total: Sum) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from bertcli.analysis.layers import EVERY_LAYER
 from bertcli.analysis.params.flow import Shape, flow_of, nearest
-from bertcli.analysis.params.formula import expanded, factored, sum_of, with_numbers
+from bertcli.analysis.params.formula import formula_of, with_numbers
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.heads import HEADS
 from bertcli.network.module import Parameter, parameters, walk
@@ -196,8 +196,7 @@ def _formula(
         subtree = every_layer(subtree)
     # A tied parameter counts elsewhere.
     untied = [entry.parameter for entry in counted if entry.params]
-    total = sum_of(_products(untied, subtree, sizes))
-    return factored(total) if powers else expanded(total)
+    return formula_of(tuple(_products(untied, subtree, sizes)), powers)
 
 
 def _tied_to(plan: RowPlan, counted: Sequence[CountedParameter], row_of_subtree: Mapping[str, str]) -> str | None:

@@ -12,7 +12,7 @@ import numpy as np
 from bertcli.engine.packing import Packed
 from bertcli.engine.padded_batch import pack_padded
 from bertcli.network.heads import Network
-from bertcli.network.module import Module, Parameter
+from bertcli.network.module import Module
 from bertcli.network.traced_tree import twins
 from bertcli.tracing.dispatch import Array, watching
 from bertcli.tracing.traced import ArrayView, Axes, Origins, Traced, Weight, named_axes
@@ -194,5 +194,5 @@ def exporter_of(
     """Make an exporter for this network, and for the Dense layers that come `after` its pooling."""
     trees: dict[str, Module] = {"": network, **{f"dense.{number}": layer for number, layer in enumerate(after)}}
     model_twins = [twin for path, tree in trees.items() for twin in twins(tree, path)]
-    weights = {path: item.array for path, item, _ in model_twins if isinstance(item, Parameter)}
+    weights = {path: item for path, item, _ in model_twins if not isinstance(item, Module)}
     return Exporter(Graph(weights, opset, stored, packed=packed), model_twins)
