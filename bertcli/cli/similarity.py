@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertcli.cli.inputs import SingleTexts, read_texts
 from bertcli.cli.options import EngineOptions, ModelOptions, wrong
@@ -12,13 +12,16 @@ from bertcli.cli.request import check_rows, note_untrained, open_model
 from bertcli.cli.results import counted
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, TABLES
-from bertcli.report.tables import Record, Table
+from bertcli.report.tables import Record, Row, Table
 from bertcli.report.terminal import Column
 from bertcli.report.written import say_written, size_on_disk
 from bertcli.tasks.encode import SPEC, DenseOptions
 from bertcli.tasks.options import option
 from bertcli.tasks.registry import SENTENCE_SAMPLE
 from bertcli.tasks.request import Request, begin
+
+if TYPE_CHECKING:
+    from bertcli.files.texts import Texts
 
 logger = logging.getLogger("bertcli")
 MOST_SHOWN = 1000  # texts whose cosines are shown on standard output: some 10 MB
@@ -95,52 +98,75 @@ def similarity(
     nearest.refuse_contradictions(output, options)
     source = read_texts(texts)
     output.check(source)
-    texts_in_all = check_rows(source)
-    if nearest.top_k is None and texts_in_all >= MANY:
-        side, size = f"{texts_in_all:,}", size_on_disk(4 * texts_in_all**2)
+    count = check_rows(source)
+    if nearest.top_k is None and count >= MANY:
+        side, size = f"{count:,}", size_on_disk(4 * count**2)
         logger.info("%s × %s cosines take %s; --top-k gives those of the nearest texts alone.", side, side, size)
     opens = partial(open_model, model, SENTENCE_SAMPLE, engine, options.prompt_name)
     task: Any = begin(Request(SPEC, replace(options, workers="auto"), source, opens, output.output))
-    from bertcli.tasks.compute.similarity import cosines, nearest_pairs, similarity, vectors_of
-    from bertcli.tasks.running.run import results
-
     note_untrained(model, task.model, ("encode",))
     logger.info("%s.", task.summary)
     if (how := task.model.kind.compared) != "cosine":
         logger.info("the checkpoint compares vectors by %s; these are cosines.", how)
-    blocks, items = [], []
+    blocks = _encoded(task, source, output, nearest)
+    if nearest.top_k is not None:
+        _write_nearest(blocks, nearest.top_k, nearest.min_score, output)
+    elif output.output is not None and output.ending in ARRAYS:
+        _write_array(blocks, output.output)
+    else:
+        _write_cosines(blocks, output, has_parts=options.chunk is not None)
+
+
+def _encoded(task: Any, source: "Texts", output: ComparedOutput, nearest: NearestOptions) -> list[Any]:
+    """The blocks of vectors of all texts. Errors: BertcliError for more than are shown on standard output."""
+    from bertcli.tasks.running.run import results
+
+    blocks, count = [], 0
     with counted(results(task, source), "similarity", source, output) as computed:
         for block in computed:
             blocks.append(block)
-            items += block.items
-            if output.output is None and nearest.top_k is None and len(items) > MOST_SHOWN:
+            count += len(block.items)
+            if output.output is None and nearest.top_k is None and count > MOST_SHOWN:
                 raise BertcliError(
                     f"The cosines of more than {MOST_SHOWN:,} texts are only written to a file: -o FILE.npy."
                 )
-    if nearest.top_k is not None:
-        least = -1.0 if nearest.min_score is None else nearest.min_score
-        pairs = list(nearest_pairs(blocks, nearest.top_k, least))
-        if not pairs and len(items) > 1:
-            logger.info("no two texts have a cosine of %g or more (--min-score).", least)
-        write_results(pairs, output, Table(PAIRS, ""))
-        return
-    count = len(items)
-    if output.output is not None and output.ending in ARRAYS:
-        from bertcli.files.arrays import FileArray
-        from bertcli.files.write.save import save_stored
+    return blocks
 
-        save_stored(output.output, FileArray("cosine", "<f4", (count, count), cosines(vectors_of(blocks))))
-        say_written(output.output)
-        return
-    numbers = [Column(_numbered(item.named), float) for item in items]
-    first = Column("index") if options.chunk is not None else Column("index", int)
-    table = Table(
-        (first, Column("text"), *numbers),
-        lambda record: [
-            (_numbered(record) if first.number is False else record["index"], record["text"], *record["cosine"])
-        ],
-    )
-    write_results(similarity(blocks), output, table)
+
+def _write_nearest(blocks: list[Any], top_k: int, min_score: float | None, output: ComparedOutput) -> None:
+    """Write a row for each text and one of its nearest."""
+    from bertcli.tasks.compute.similarity import nearest_pairs
+
+    least = -1.0 if min_score is None else min_score
+    pairs = list(nearest_pairs(blocks, top_k, least))
+    if not pairs and sum(len(block.items) for block in blocks) > 1:
+        logger.info("no two texts have a cosine of %g or more (--min-score).", least)
+    write_results(pairs, output, Table(PAIRS, ""))
+
+
+def _write_array(blocks: list[Any], file: str) -> None:
+    """Write the array "cosine" [text, text]."""
+    from bertcli.files.arrays import FileArray
+    from bertcli.files.write.save import save_stored
+    from bertcli.tasks.compute.similarity import cosines, vectors_of
+
+    count = sum(len(block.items) for block in blocks)
+    save_stored(file, FileArray("cosine", "<f4", (count, count), cosines(vectors_of(blocks))))
+    say_written(file)
+
+
+def _write_cosines(blocks: list[Any], output: ComparedOutput, has_parts: bool) -> None:
+    """Write a record for each text, or for each part of one, with its cosines with all."""
+    from bertcli.tasks.compute.similarity import similarity
+
+    numbers = [Column(_numbered(item.named), float) for block in blocks for item in block.items]
+    first = Column("index") if has_parts else Column("index", int)
+
+    def rows_of(record: Record) -> list[Row]:
+        number = _numbered(record) if has_parts else record["index"]
+        return [(number, record["text"], *record["cosine"])]
+
+    write_results(similarity(blocks), output, Table((first, Column("text"), *numbers), rows_of))
 
 
 def _numbered(record: Record) -> str:
