@@ -9,10 +9,15 @@ from hypothesis import strategies as st
 
 import bertcli
 from bertcli.analysis.params import SummaryRow
+from bertcli.analysis.params.flow import Flow, connections
 from bertcli.analysis.params.formula import factored, sum_of
+from bertcli.engine.packing import batch_of_shapes
 from bertcli.errors import BertcliError
 from bertcli.models.bert import BertConfig
 from bertcli.models.registry import family
+from bertcli.network.heads import outputs
+from bertcli.network.module import walk
+from bertcli.tracing.dispatch import Module, watching
 
 # Checked against PyTorch: encoder + pooler, + MLM without pooler, + MLM + NSP, classification with two labels.
 TOTALS: dict[str, tuple[int | None, ...]] = {
@@ -246,3 +251,17 @@ def test_params_fields_are_found_by_name_and_nothing_else() -> None:
 
 def test_params_products_of_axes_without_a_line_are_added_in_any_order() -> None:
     assert factored(sum_of([["Y", "G"], ["G", "Y"], ["G", "H"], ["Z", "G"]])) == "2·Y·G + H·G + Z·G"
+
+
+@pytest.mark.parametrize("name", ["large", "deberta-base", "mpnet-base", "t5-small", "albert-base", "textbook"])
+@pytest.mark.parametrize("depth", [0, 2, 9])
+def test_params_of_layers_that_are_alike_are_those_of_a_pass_through_all(name: str, depth: int) -> None:
+    """Of these only some run, but not of ALBERT, which has one layer in all places; T5's first has a table, too."""
+    model = bertcli.variant(name)
+    modules = [path for path, item in walk(model.network) if isinstance(item, Module)]
+    displayed = [path for path in modules if path.count(".") < depth] or [""]
+    flow = Flow(model.name, model.network, displayed)
+    with watching(flow):
+        outputs(model.network, batch_of_shapes(2, 3))
+    assert connections(model, displayed) == (flow.shapes, flow.inputs)
+    assert {*displayed} <= flow.shapes.keys()

@@ -1,7 +1,8 @@
 """`params(model)`: the table of a model's modules and their parameters, as `bertcli params` prints it.
 
 compare          `params` of two models side by side
-flow             which module feeds which, and the shape of its output; what stands for B and S
+flow             which module feeds which, and the shape of its output; what stands for B and S; **which
+                 of equal layers run**
 formula          formulas for parameter counts: sums of products of axis symbols, read from the arrays of the tree
 keras            the rows of `params --style keras`
 memory           the peak memory of a forward pass; **when an activation is freed**

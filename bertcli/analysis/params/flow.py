@@ -1,11 +1,13 @@
 """Which module feeds which, and the shape of each module's output, from a pass by shapes."""
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from bertcli.engine.packing import batch_of_shapes
 from bertcli.loaded_model import LoadedModel
-from bertcli.network.heads import outputs
+from bertcli.network.heads import Network, outputs
+from bertcli.network.module import fields_of
 from bertcli.network.traced_tree import twins
 from bertcli.tracing.dispatch import Module, watching
 from bertcli.tracing.traced import Axes, Traced, Weight, extent
@@ -13,6 +15,8 @@ from bertcli.tracing.tracer import Ran, Tracer
 
 # A small input is enough for the pass by shapes: it computes no numbers.
 SENTENCES, TOKENS = 2, 3
+LAYERS = "encoder.layers."
+RUNNING = 4  # of layers that are alike
 
 Shape = tuple[int | str, ...]  # "B" and "S" stand for the batch and the tokens of a sentence
 IDS: Shape = ("B", "S")
@@ -28,9 +32,9 @@ class Flow(Tracer):
     shown module around it.
     """
 
-    def __init__(self, model: LoadedModel, displayed: Collection[str]) -> None:
-        super().__init__(model.name, dry=True)
-        self.register(twins(model.network))
+    def __init__(self, model: str, network: Network, displayed: Collection[str]) -> None:
+        super().__init__(model, dry=True)
+        self.register(twins(network))
         self._displayed = frozenset(displayed)
         # By a module's path: of its results, call by call.
         self._shapes: dict[str, list[Shape]] = {}
@@ -89,12 +93,86 @@ class Flow(Tracer):
         return tuple(dict.fromkeys(paths))
 
 
-def flow_of(model: LoadedModel, displayed: Collection[str]) -> Flow:
-    """Run a pass by shapes and return which of the `displayed` modules feeds which."""
-    flow = Flow(model, displayed)
+class ModuleFlow(NamedTuple):
+    """By the paths of a model's modules their output shapes, and of those that are displayed what feeds them."""
+
+    shapes: Mapping[str, Shape]
+    inputs: Mapping[str, Paths]
+
+
+def connections(model: LoadedModel, displayed: Collection[str]) -> ModuleFlow:
+    """Run a pass by shapes, and return which of the `displayed` modules feeds which.
+
+    If all layers but perhaps the first are alike, the first three and the last run: each is fed by the one before, so
+    the third shows what those between it and the last would.
+    """
+    network = model.network
+    layers: tuple[Any, ...] = getattr(network.encoder, "layers", ())
+    between = len(layers) - RUNNING
+    if between <= 0 or not all(alike(layers[1], layer) for layer in layers[2:]):
+        flow = _flow(model, network, displayed)
+        return ModuleFlow(flow.shapes, flow.inputs)
+    few = (*layers[: RUNNING - 1], layers[-1])
+    shown = {path for path in displayed if _layer(path) < RUNNING}
+    flow = _flow(model, replace(network, encoder=replace(network.encoder, layers=few)), shown)
+    shapes: dict[str, Shape] = {}
+    for path, shape in flow.shapes.items():
+        for step in _steps(path, between):
+            shapes[_later(path, step)] = shape
+    inputs: dict[str, Paths] = {}
+    for path, sources in flow.inputs.items():
+        for step in _steps(path, between):
+            # Outside of the layers only the last of them feeds a module.
+            of_layer = between if _layer(path) < 0 else step
+            inputs[_later(path, step)] = tuple(_later(source, of_layer) for source in sources)
+    return ModuleFlow(shapes, inputs)
+
+
+def _flow(model: LoadedModel, network: Network, displayed: Collection[str]) -> Flow:
+    flow = Flow(model.name, network, displayed)
     with watching(flow):
-        outputs(model.network, batch_of_shapes(SENTENCES, min(TOKENS, model.config.max_tokens)))
+        outputs(network, batch_of_shapes(SENTENCES, min(TOKENS, model.config.max_tokens)))
     return flow
+
+
+def alike(one: Module, other: Module) -> bool:
+    """True if two modules differ in their numbers alone."""
+    if one is other or type(one) is not type(other):
+        return False
+    for item in fields_of(type(one)):
+        values = getattr(one, item.name), getattr(other, item.name)
+        if item.meta["kind"] == "part" and None not in values:
+            same = alike(*values)
+        elif item.meta["kind"] == "parts":
+            same = len(values[0]) == len(values[1]) and all(map(alike, *values))
+        elif item.meta["kind"] == "parameter" and not any(value is None for value in values):
+            same = values[0].shape == values[1].shape
+        else:
+            same = values[0] == values[1]
+        if not same:
+            return False
+    return True
+
+
+def _layer(path: str) -> int:
+    """The number of the layer that a module is in; -1 outside of the layers."""
+    number, _, _ = path.removeprefix(LAYERS).partition(".")
+    return int(number) if path.startswith(LAYERS) else -1
+
+
+def _steps(path: str, between: int) -> range:
+    """How many layers later the modules are for which one of the few layers stands, with `between` that do not run."""
+    if _layer(path) == RUNNING - 1:
+        return range(between, between + 1)
+    return range(between + 1) if _layer(path) == RUNNING - 2 else range(1)
+
+
+def _later(path: str, step: int) -> str:
+    """The path of the same module so many layers later; outside of the layers the path itself."""
+    if not path.startswith(LAYERS):
+        return path
+    number, dot, inner = path.removeprefix(LAYERS).partition(".")
+    return f"{LAYERS}{int(number) + step}{dot}{inner}"
 
 
 def nearest(path: str, displayed: Collection[str]) -> str:

@@ -6,7 +6,7 @@ number of layers from the tree.
 
 from typing import NamedTuple
 
-from bertcli.analysis.params.flow import IDS, Shape, flow_of, nearest
+from bertcli.analysis.params.flow import IDS, Shape, connections, nearest
 from bertcli.analysis.params.rows import RowPlan
 from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel
@@ -91,7 +91,7 @@ def keras_plans(model: LoadedModel) -> list[RowPlan]:
     if encoder is None:
         raise BertcliError(f"The Keras summary is BERT's, and {model.name} has no encoder: leave out --style keras.")
     array_shapes = {parameter.path: parameter.array.shape for parameter in parameters(model.network)}
-    output_shapes = flow_of(model, ()).shapes
+    output_shapes = connections(model, ()).shapes
     plans: dict[str, RowPlan] = {}
     absent: dict[str, tuple[str, ...]] = {}  # rows that are not there, and what they would be connected to
 

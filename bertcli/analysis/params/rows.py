@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from bertcli.analysis.layers import EVERY_LAYER
-from bertcli.analysis.params.flow import Shape, flow_of, nearest
+from bertcli.analysis.params.flow import Shape, connections, nearest
 from bertcli.analysis.params.formula import formula_of, with_numbers
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.heads import HEADS
@@ -82,8 +82,7 @@ def module_plans(model: LoadedModel, depth: int) -> list[RowPlan]:
             levels[path] = levels[outer] + 1
     least = min(1, depth)
     paths = [path for path, level in levels.items() if least <= level <= depth]
-    flow = flow_of(model, paths)
-    shapes, inputs = flow.shapes, flow.inputs
+    shapes, inputs = connections(model, paths)
     return [RowPlan(path, types[path], (shapes[path],), inputs[path], holds=path) for path in paths]
 
 
