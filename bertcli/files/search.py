@@ -50,9 +50,9 @@ class Best:
             if 0 < self._top_k == len(kept_scores):
                 # A new row that equals the worst one up to rounding may be the better of the two.
                 least = kept_scores.min() - ROUNDING * np.abs(kept_scores).max()
-            candidates = new >= least
-            rows = np.append(self._rows[i], numbers[candidates])
-            values = np.append(kept_scores, new[candidates])
+            chosen = new >= least
+            rows = np.append(self._rows[i], numbers[chosen])
+            values = np.append(kept_scores, new[chosen])
             if self._order is not None:
                 by_rank = np.argsort(self._order[rows])
                 rows, values = rows[by_rank], values[by_rank]

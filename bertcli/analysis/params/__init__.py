@@ -15,7 +15,7 @@ table            the rows with their totals; the columns of the table, the lines
 
 from typing import Literal
 
-from bertcli.analysis.params.rows import SummaryRow, module_plans, rows
+from bertcli.analysis.params.rows import SummaryRow, module_rows, rows
 from bertcli.analysis.params.table import ParameterTotals, Summary
 from bertcli.errors import BertcliError, check_choice, names_checked
 from bertcli.loaded_model import LoadedModel, expect_model
@@ -50,13 +50,13 @@ def params(
     if depth < 0:
         raise BertcliError(f"A depth of {depth} is not possible; it must be 0 (the whole model in one row) or more.")
     if style == "keras":
-        from bertcli.analysis.params.keras import keras_plans
+        from bertcli.analysis.params.keras import keras_rows
 
-        plans = keras_plans(model)
+        bare_rows = keras_rows(model)
     else:
-        plans = module_plans(model, depth)
+        bare_rows = module_rows(model, depth)
     inputs = {"B": batch_size, "S": seq_len or model.config.max_tokens}
-    counted = rows(plans, model, inputs, collapse=collapse, nested=style != "keras")
+    counted = rows(bare_rows, model, inputs, collapse=collapse, nested=style != "keras")
     if model.path is not None:
         from bertcli.analysis.params.outside_network import rows_outside
 

@@ -7,7 +7,7 @@ number of layers from the tree.
 from typing import NamedTuple
 
 from bertcli.analysis.params.flow import IDS, Shape, connections, nearest
-from bertcli.analysis.params.rows import RowPlan
+from bertcli.analysis.params.rows import BareRow
 from bertcli.errors import BertcliError
 from bertcli.loaded_model import LoadedModel
 from bertcli.network.module import parameters
@@ -82,7 +82,7 @@ class _KerasRow(NamedTuple):
         )
 
 
-def keras_plans(model: LoadedModel) -> list[RowPlan]:
+def keras_rows(model: LoadedModel) -> list[BareRow]:
     """The rows of the Keras summary for a model, in its order; a textbook model has fewer.
 
     Errors: BertcliError for a model with parameters that the summary, which is BERT's, has no row for.
@@ -92,12 +92,12 @@ def keras_plans(model: LoadedModel) -> list[RowPlan]:
         raise BertcliError(f"The Keras summary is BERT's, and {model.name} has no encoder: leave out --style keras.")
     array_shapes = {parameter.path: parameter.array.shape for parameter in parameters(model.network)}
     output_shapes = connections(model, ()).shapes
-    plans: dict[str, RowPlan] = {}
+    bare_rows: dict[str, BareRow] = {}
     absent: dict[str, tuple[str, ...]] = {}  # rows that are not there, and what they would be connected to
 
     layers = ((LAYER, f"Encoder-{i + 1}", f"encoder.layers.{i}") for i in range(len(encoder.layers)))  # Keras: from 1
     for table, title, path in ((EMBEDDINGS, "", ""), *layers, (HEADS, "", "")):
-        before = tuple([*plans][-1:])  # the last row above this table
+        before = tuple([*bare_rows][-1:])  # the last row above this table
         for line in table.strip().splitlines():
             row = _KerasRow.parse(line, title, path)
             sources: list[str] = []
@@ -105,24 +105,24 @@ def keras_plans(model: LoadedModel) -> list[RowPlan]:
                 if source == "…":
                     sources += before
                 else:
-                    sources += (source,) if source in plans else absent[source]
+                    sources += (source,) if source in bare_rows else absent[source]
             connected_to = tuple(dict.fromkeys(sources))
             if row.needs not in output_shapes and row.needs not in array_shapes:
                 absent[row.name] = connected_to
-            elif row.name not in plans:
+            elif row.name not in bare_rows:
                 shape_of = row.holds or row.needs
                 shape = IDS if row.type == "InputLayer" else output_shapes[nearest(shape_of, output_shapes)]
                 shapes: tuple[Shape, ...] = (shape,)
                 if row.type == "TokenEmbedding":
                     # It also outputs its table, with which the MLM head computes similarities.
                     shapes = (shape, array_shapes[shape_of])
-                plans[row.name] = RowPlan(row.name, row.type, shapes, connected_to, row.holds, row.formula)
+                bare_rows[row.name] = BareRow(row.name, row.type, shapes, connected_to, row.holds, row.formula)
 
-    owners = {plan.holds for plan in plans.values() if plan.holds is not None}
+    owners = {bare.holds for bare in bare_rows.values() if bare.holds is not None}
     for path in array_shapes:
         if not nearest(path, owners):
             raise BertcliError(
                 f"The Keras summary has no row for {path} of {model.name}: it is written for models that are built as "
                 "BERT is, so leave out --style keras."
             )
-    return list(plans.values())
+    return list(bare_rows.values())

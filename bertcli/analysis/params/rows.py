@@ -58,7 +58,7 @@ class SummaryRow(ByName):
         return record
 
 
-class RowPlan(NamedTuple):
+class BareRow(NamedTuple):
     """A row before its parameters are known."""
 
     name: str
@@ -69,8 +69,8 @@ class RowPlan(NamedTuple):
     formula: str | None = None  # hand-written formula, where it is clearer than the one derived from the axes
 
 
-def module_plans(model: LoadedModel, depth: int) -> list[RowPlan]:
-    """A plan for every module at most `depth` levels below the whole model; the whole itself only for depth 0."""
+def module_rows(model: LoadedModel, depth: int) -> list[BareRow]:
+    """A bare row for every module at most `depth` levels below the whole model; the whole itself only for depth 0."""
     modules = [(path, item) for path, item in walk(model.network) if isinstance(item, Module)]
     types = {path: type(item).__name__ for path, item in modules}
     types |= {path: HEADS[path].type for path in types if path in HEADS and HEADS[path].type}
@@ -83,7 +83,7 @@ def module_plans(model: LoadedModel, depth: int) -> list[RowPlan]:
     least = min(1, depth)
     paths = [path for path, level in levels.items() if least <= level <= depth]
     shapes, inputs = connections(model, paths)
-    return [RowPlan(path, types[path], (shapes[path],), inputs[path], holds=path) for path in paths]
+    return [BareRow(path, types[path], (shapes[path],), inputs[path], holds=path) for path in paths]
 
 
 class CountedParameter(NamedTuple):
@@ -109,40 +109,40 @@ def entries(model: LoadedModel) -> Iterator[CountedParameter]:
 
 
 def rows(
-    plans: Sequence[RowPlan], model: LoadedModel, inputs: Mapping[str, int | None], *, collapse: bool, nested: bool
+    bare_rows: Sequence[BareRow], model: LoadedModel, inputs: Mapping[str, int | None], *, collapse: bool, nested: bool
 ) -> tuple[SummaryRow, ...]:
-    """The row of each plan with its parameters, for an input of this size: B sentences (None: any number), S tokens.
+    """Each row with its parameters, for an input of this size: B sentences (None: any number), S tokens.
 
     `collapse` merges rows that differ only in a layer's number. nested: a row's `whole` has the rows inside it, and
     formulas have powers; Keras' layers stand side by side, and its formulas are products.
     """
-    row_of_subtree = {plan.holds: plan.name for plan in plans if plan.holds is not None}
+    row_of_subtree = {bare.holds: bare.name for bare in bare_rows if bare.holds is not None}
     entries_of = _entries_by_subtree(model, row_of_subtree)
     entries_within = _with_those_inside(entries_of)
     row_name = every_layer if collapse else str
-    groups: dict[str, list[RowPlan]] = defaultdict(list)
-    for plan in plans:
-        groups[row_name(plan.name)].append(plan)
+    groups: dict[str, list[BareRow]] = defaultdict(list)
+    for bare in bare_rows:
+        groups[row_name(bare.name)].append(bare)
 
     summary_rows = []
     for name, group in groups.items():
-        plan = group[0]  # the others differ only in the number of their layer
+        bare = group[0]  # the others differ only in the number of their layer
         is_collapsed = EVERY_LAYER in name
         subtrees = [member.holds for member in group if member.holds is not None]
         counted = [entry for subtree in subtrees for entry in entries_of.get(subtree, ())]
         with_inner = [entry for subtree in subtrees for entry in entries_within.get(subtree, ())]
-        own = _count(plan, counted, is_collapsed, model.config.sizes, nested)
+        own = _count(bare, counted, is_collapsed, model.config.sizes, nested)
         whole = own
         if nested and len(with_inner) > len(counted):
-            whole = _count(plan, with_inner, is_collapsed, model.config.sizes, nested)
+            whole = _count(bare, with_inner, is_collapsed, model.config.sizes, nested)
         feeding = [row_name(path) for member in group for path in member.connected_to]
         row = SummaryRow(
             path=name,
-            type=f"{plan.type} × {len(group)}" if is_collapsed else plan.type,
-            output_shape=", ".join(_in_text(shape, inputs) for shape in plan.shapes),
+            type=f"{bare.type} × {len(group)}" if is_collapsed else bare.type,
+            output_shape=", ".join(_in_text(shape, inputs) for shape in bare.shapes),
             **own._asdict(),
             connected_to=tuple(dict.fromkeys(feeding)),
-            tied_to=_tied_to(plan, counted, row_of_subtree),
+            tied_to=_tied_to(bare, counted, row_of_subtree),
             whole=whole,
         )
         summary_rows.append(row)
@@ -176,21 +176,21 @@ def _with_those_inside(
 
 
 def _count(
-    plan: RowPlan, entries: Sequence[CountedParameter], is_collapsed: bool, sizes: Mapping[str, int], powers: bool
+    bare: BareRow, entries: Sequence[CountedParameter], is_collapsed: bool, sizes: Mapping[str, int], powers: bool
 ) -> Count:
-    """What these parameters of a plan's row count together."""
-    formula = _formula(plan, entries, is_collapsed, sizes, powers)
+    """What these parameters of a row count together."""
+    formula = _formula(bare, entries, is_collapsed, sizes, powers)
     params, stored = sum(entry.params for entry in entries), sum(entry.bytes for entry in entries)
     return Count(params, stored, formula, with_numbers(formula, sizes))
 
 
 def _formula(
-    plan: RowPlan, counted: Sequence[CountedParameter], is_collapsed: bool, sizes: Mapping[str, int], powers: bool
+    bare: BareRow, counted: Sequence[CountedParameter], is_collapsed: bool, sizes: Mapping[str, int], powers: bool
 ) -> str:
-    """The formula of a row: the plan's own, else one derived from the axes of the parameters that it counts."""
-    if plan.formula is not None:
-        return f"L·({plan.formula})" if is_collapsed else plan.formula
-    subtree = plan.holds or ""
+    """The formula of a row: its own, else one derived from the axes of the parameters that it counts."""
+    if bare.formula is not None:
+        return f"L·({bare.formula})" if is_collapsed else bare.formula
+    subtree = bare.holds or ""
     if is_collapsed:
         subtree = every_layer(subtree)
     # A tied parameter counts elsewhere.
@@ -198,10 +198,10 @@ def _formula(
     return formula_of(tuple(_products(untied, subtree, sizes)), powers)
 
 
-def _tied_to(plan: RowPlan, counted: Sequence[CountedParameter], row_of_subtree: Mapping[str, str]) -> str | None:
+def _tied_to(bare: BareRow, counted: Sequence[CountedParameter], row_of_subtree: Mapping[str, str]) -> str | None:
     """Where a row's first tied parameter counts: the row, or the parameter if no row has it; None: in this row."""
     for entry in counted:
-        if entry.tied_to and nearest(entry.tied_to, row_of_subtree) != plan.holds:
+        if entry.tied_to and nearest(entry.tied_to, row_of_subtree) != bare.holds:
             return row_of_subtree.get(entry.tied_to, entry.tied_to)
     return None
 

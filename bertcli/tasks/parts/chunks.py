@@ -54,8 +54,8 @@ def chunk_ranges(text: str, tokens: Tokens, limit: int, overlap: int) -> Iterato
 
     def end_of(first: int, beyond: int) -> int:
         """The end of a chunk that begins at token `first`: the best cut after `beyond`; of cuts as good, the last."""
-        candidates = range(min(first + limit, count), max(first, beyond), -1)
-        return max(candidates, key=lambda token: cuts[token].quality, default=count)
+        ends = range(min(first + limit, count), max(first, beyond), -1)
+        return max(ends, key=lambda token: cuts[token].quality, default=count)
 
     first = last = position = 0  # the first token of a chunk, and where the chunk before it ended
     while True:
