@@ -182,35 +182,36 @@ class Signature(NamedTuple):
         inputs, output = text.split("->")
         return cls(tuple(tuple(part.split()) for part in inputs.split(",")), tuple(output.split()))
 
-    def spread(self, arguments: Sequence[Any]) -> "Signature":
+    def spread(self, shapes: Sequence[tuple[int, ...] | None]) -> "Signature":
         """Replace `…` by a name for each axis it stands for; their number follows from the first argument."""
-        if "…" not in self.inputs[0]:
+        if "…" not in self.inputs[0] or shapes[0] is None:
             return self
-        names = [f"…{i}" for i in range(arguments[0].ndim - len(self.inputs[0]) + 1)]
+        names = [f"…{i}" for i in range(len(shapes[0]) - len(self.inputs[0]) + 1)]
 
         def named(axes: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(name for axis in axes for name in (names if axis == "…" else [axis]))
 
         return Signature(tuple(map(named, self.inputs)), named(self.output))
 
-    def sizes(self, arguments: Sequence[Any]) -> dict[str, int]:
-        """Map each axis to its size in an op's arguments; ValueError if two arguments disagree."""
+    def sizes(self, shapes: Sequence[tuple[int, ...] | None]) -> dict[str, int]:
+        """Map each axis to its size in arguments of these shapes; ValueError if two arguments disagree.
+
+        None is an argument that is left out. A `…` has been spread.
+        """
         sizes: dict[str, int] = {}
-        signature = self.spread(arguments)
-        for axes, argument in zip(signature.inputs, arguments, strict=False):  # trailing arguments may be omitted
-            if argument is None:
+        for axes, shape in zip(self.inputs, shapes, strict=True):
+            if shape is None:
                 continue
-            if len(axes) != argument.ndim:
-                raise ValueError(f"an array of shape {argument.shape} does not have the axes {' '.join(axes)}")
-            for axis, size in zip(axes, argument.shape, strict=True):
+            if len(axes) != len(shape):
+                raise ValueError(f"an array of shape {shape} does not have the axes {' '.join(axes)}")
+            for axis, size in zip(axes, shape, strict=True):
                 if sizes.setdefault(axis, size) != size:
                     raise ValueError(f"axis {axis} is {sizes[axis]} in one array and {size} in another")
         return sizes
 
-    def shape(self, arguments: Sequence[Any]) -> tuple[int, ...]:
-        """Shape of the result."""
-        sizes = self.sizes(arguments)
-        return tuple(prod(sizes[factor] for factor in axis.split("·")) for axis in self.spread(arguments).output)
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Shape of the result, from the sizes of the axes."""
+        return tuple(prod(sizes[factor] for factor in axis.split("·")) for axis in self.output)
 
     def __str__(self) -> str:
         return f"{', '.join(' '.join(axes) for axes in self.inputs)} -> {' '.join(self.output)}"

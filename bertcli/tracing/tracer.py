@@ -8,7 +8,7 @@ recognizes its own results, and the arrays of a batch, by identity. Subclasses r
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from time import perf_counter
 from typing import Any, NamedTuple
 from weakref import ref
@@ -54,11 +54,15 @@ class Frame:
 
 
 class Ran(NamedTuple):
-    """An op that has run: its arguments by name, its array operands in the order of its signature, its result."""
+    """An op that has run: its arguments by name, its array operands in the order of its signature, its result.
+
+    sizes: of the axes of its signature.
+    """
 
     op: Op[Any]
     arguments: Mapping[str, Any]
     signature: Signature
+    sizes: Mapping[str, int]
     operands: tuple[Traced | None, ...]
     output: Traced
     seconds: float
@@ -153,9 +157,8 @@ class Tracer:
         operands = [by_name.get(name) for name in names[: len(op.signature.inputs)]]
         for operand in operands:
             self._check_operand(op, operand)
-        signature = op.signature.spread(operands)
-        inputs = tuple(map(_with_symbols, operands, signature.inputs))
-        shape = signature.shape(inputs)
+        inferred = _inferred(op, tuple(None if value is None else (value.axes, value.shape) for value in operands))
+        inputs = tuple(map(_with_axes, operands, inferred.inputs))
         # The buffer that the op writes into, for ops that have such an argument.
         into = by_name.get("into")
         values = {name: untraced(value) for name, value in by_name.items()}
@@ -169,12 +172,11 @@ class Tracer:
             array = into.array
         else:
             # A shape that costs nothing.
-            array = shape_only(shape)
-        axes = _result_axes(signature, [None if value is None else value.axes for value in inputs], shape)
+            array = shape_only(inferred.shape)
         # What is written into a buffer adds to the buffer's origins, which all views of it share.
         source, views = (Origins(), ()) if into is None else (into.source, into.views)
-        output = Traced(array, axes, source, views)
-        self.ran(Ran(op, by_name, signature, inputs, output, seconds))
+        output = Traced(array, inferred.output, source, views)
+        self.ran(Ran(op, by_name, inferred.signature, inferred.sizes, inputs, output, seconds))
         if op.over not in (None, "into"):
             by_name[op.over].source.over = op.name
         return output if self.frame is not None else self._to_array(output)
@@ -267,11 +269,34 @@ def _rows(counts: Sequence[int], symbol: str = "S") -> Axis:
     return (Factor(ALL + symbol, sum(counts)),)
 
 
-def _with_symbols(operand: Traced | None, words: Sequence[str]) -> Traced | None:
-    """An operand whose unnamed axes are named by the words in an op's signature."""
-    if operand is None:
+class _Inferred(NamedTuple):
+    """What follows from the axes and shapes of an op's operands: of these and of its result the axes, with names."""
+
+    signature: Signature
+    sizes: Mapping[str, int]
+    inputs: tuple[Axes | None, ...]
+    output: Axes
+    shape: tuple[int, ...]
+
+
+@lru_cache(maxsize=4096)  # the layers of a model have the same ops
+def _inferred(op: Op[Any], operands: tuple[tuple[Axes, tuple[int, ...]] | None, ...]) -> _Inferred:
+    """Infer an op's axes from those of its operands, (axes, shape) each, or None for one that is left out."""
+    shapes = [None if operand is None else operand[1] for operand in operands]
+    signature = op.signature.spread(shapes)
+    sizes = signature.sizes(shapes)
+    shape = signature.shape(sizes)
+    inputs = tuple(
+        None if operand is None else tuple(map(_named, operand[0], words))
+        for operand, words in zip(operands, signature.inputs, strict=True)
+    )
+    return _Inferred(signature, sizes, inputs, _result_axes(signature, inputs, shape), shape)
+
+
+def _with_axes(operand: Traced | None, axes: Axes | None) -> Traced | None:
+    """An operand with the names of its axes."""
+    if operand is None or axes is None:
         return None
-    axes = tuple(_named(axis, word) for axis, word in zip(operand.axes, words, strict=True))
     return Traced(operand.array, axes, operand.source, operand.views)
 
 

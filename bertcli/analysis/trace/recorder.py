@@ -6,7 +6,7 @@ Called by `bertcli trace`, its page, the view diff and in Python; steps.py holds
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -204,7 +204,7 @@ class Trace(Tracer, Account):
             (origin,) = value.source or ("",)
             return origin.path.rpartition(".")[2] if isinstance(origin, Weight) else str(origin)
         layer = self.frame
-        while layer is not None and not LAYER_PATH.fullmatch(layer.path):
+        while layer is not None and not _is_layer(layer.path):
             layer = layer.outer
         x_and_context = layer.arguments[:2] if layer is not None else ()
         if any(value.source is getattr(given, "source", None) for given in x_and_context):
@@ -270,15 +270,20 @@ def pooled(layer: int) -> str:
     return "E" + "".join(chr(ord("₀") + int(digit)) for digit in str(layer))
 
 
+@lru_cache(maxsize=4096)
+def _is_layer(path: str) -> bool:
+    """True for the path of an encoder's layer."""
+    return LAYER_PATH.fullmatch(path) is not None
+
+
 def _macs(ran: Ran) -> int:
     """The multiply-accumulates of an op: by its own formula, else of a product the product of its axes' sizes.
 
     Axes, `contracts`, `macs` and `work` stand with each op, in network/ops.py and network/position_ops.py.
     """
-    sizes = ran.signature.sizes(ran.operands)
     if ran.op.macs:
-        return ran.op.macs(sizes, ran.arguments)
-    return prod(sizes.values()) if ran.op.contracts else 0
+        return ran.op.macs(ran.sizes, ran.arguments)
+    return prod(ran.sizes.values()) if ran.op.contracts else 0
 
 
 def _multiplier(ran: Ran) -> Multiplier | None:

@@ -8,7 +8,7 @@ always "Encoder input", and behind the encoder its output is "Encoder output".
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from bertcli.engine.kernels import ACTIVATIONS
@@ -46,7 +46,7 @@ def names_for(
     op reads: a key may have other names for an operand of a certain name. A class without names of its own has those
     of its base class.
     """
-    names = next(filter(None, (_names_of(key, operands) for key in keys)), None)
+    names = next(filter(None, (_names_of(key, tuple(operands)) for key in keys)), None)
     if names is None:
         return None
     activation = arguments.get("activation")
@@ -58,7 +58,8 @@ def names_for(
     return StepNames(group, names.operation.format(act=title), output, weights)
 
 
-def _names_of(key: StepKey, operands: Sequence[str]) -> StepNames | None:
+@lru_cache(maxsize=4096)  # the layers of a model have the same steps
+def _names_of(key: StepKey, operands: tuple[str, ...]) -> StepNames | None:
     """The names for one key: of the nearest base class that has some, those for one of the operands first."""
     owner, field, op = key
     classes = [("bertcli.network.module", "")]

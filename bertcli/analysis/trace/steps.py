@@ -8,6 +8,7 @@ decided here: an op's MACs and operations stand with the op (network/ops.py), re
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from itertools import groupby
 from math import prod
 from typing import Any, NamedTuple
@@ -197,6 +198,7 @@ def stats_of(x: Array) -> Stats:
     return Stats.of(numbers, finite)
 
 
+@lru_cache(maxsize=4096)  # the layers of a model have the same values
 def show(name: str, axes: Axes) -> Value:
     """Name and shape of a value for display: B is an axis of its own, left out if 1; other merged axes stay one."""
     symbols: list[str] = []
