@@ -27,6 +27,7 @@ from hypothesis import HealthCheck, settings
 
 import bertcli
 from bertcli.analysis.trace import passes
+from bertcli.cli import COLLECT_AFTER
 from bertcli.engine import blas
 from bertcli.engine.threads import cores
 from bertcli.model import Model
@@ -60,7 +61,7 @@ def pytest_collection() -> Generator[None, Any, Any]:
     finally:
         gc.collect()
         gc.freeze()
-        gc.set_threshold(50_000, 20, 20)  # traces make many objects that stay for a while
+        gc.set_threshold(COLLECT_AFTER)  # as commands do
         gc.enable()
 
 

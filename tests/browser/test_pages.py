@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.browser import until
 from helpers.terminal import bertcli
 
 import bertcli as library
@@ -200,7 +201,6 @@ def test_browser_works_out_numbers_that_add_up(browser: Any, tmp_path: Path) -> 
 def test_browser_follows_keys_and_links(browser: Any, tmp_path: Path) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.wait import WebDriverWait
 
     file = tmp_path / "pass.html"
     assert bertcli("trace", TEXT, "-o", file).status == 0
@@ -218,9 +218,9 @@ def test_browser_follows_keys_and_links(browser: Any, tmp_path: Path) -> None:
     assert before != after
     assert "row" in after
     browser.find_element(By.CSS_SELECTOR, ".section.open .picture details summary").click()
-    cells: Any = WebDriverWait(browser, 30).until(  # the table is made once the browser says that it was opened
-        lambda shown: shown.find_elements(By.CSS_SELECTOR, ".section.open .picture details td[title]")
-    )
+    # The table is made once the browser says that it was opened.
+    numbers = ".section.open .picture details td[title]"
+    cells = until(browser, lambda shown: shown.find_elements(By.CSS_SELECTOR, numbers))
     assert float(cells[0].get_attribute("title")) == pytest.approx(float(cells[0].text), rel=1e-3)
     pressed = browser.find_elements(By.CSS_SELECTOR, ".chip[aria-pressed=true]")
     assert len(pressed) == 1
@@ -282,13 +282,12 @@ def test_browser_panel_names_the_cell_follows_the_layer_and_links_keep_it(browse
 
 def test_browser_stripes_what_it_cannot_work_out_and_says_what_helps(browser: Any, tmp_path: Path) -> None:
     from selenium.webdriver.common.by import By
-    from selenium.webdriver.support.ui import WebDriverWait
 
     file, cell = tmp_path / "pass.html", "encoder.layers.1.feed_forward.output@1,2,9"
     assert bertcli("trace", LONG, "-o", file).status == 0
     resize(browser, 1400)
     browser.get(file.as_uri() + "#" + cell)
-    WebDriverWait(browser, 20).until(lambda driver: driver.find_elements(By.CSS_SELECTOR, ".section.open canvas.hatch"))
+    until(browser, lambda driver: driver.find_elements(By.CSS_SELECTOR, ".section.open canvas.hatch"))
     said, _ = chosen_cell(browser)
     assert "It was made from “Intermediate” (layer 2), of which only some columns are on this page." in said
     assert "--layer 2 puts it on the page" in said
@@ -307,7 +306,7 @@ def test_browser_stripes_what_it_cannot_work_out_and_says_what_helps(browser: An
     path = "encoder.layers.1.feed_forward.intermediate"
     row = browser.execute_script(f"return main.tokens.findIndex((_, i) => !workedOut('{path}', 0, i, 3))")
     browser.execute_script(f"location.hash = '{path}@1,{row},3'")
-    WebDriverWait(browser, 20).until(lambda driver: "Layer 2" in chosen_cell(driver)[0])
+    until(browser, lambda driver: "Layer 2" in chosen_cell(driver)[0])
     assert "The weights W_1 of layer 2 that belong to this number are not on this page." in chosen_cell(browser)[0]
 
 

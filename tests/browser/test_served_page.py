@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from conftest import Made
+from helpers.browser import until
 from helpers.served import Running, serving
 from reference import task_cases as cases
 from reference.patch_cases import folder_of
@@ -45,13 +46,12 @@ def show(browser: Any, url: str, width: int, scheme: str) -> None:
 
 def ran(browser: Any) -> str:
     """The text of the result, once it is there."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    WebDriverWait(browser, 30).until(
+    until(
+        browser,
         lambda _: browser.execute_script(
             "const result = document.getElementById('result');"
             "return result.childElementCount && !result.classList.contains('waits')"
-        )
+        ),
     )
     return " ".join(browser.execute_script("return document.getElementById('result').innerText").split())
 
@@ -88,7 +88,6 @@ def test_every_task_of_every_model_can_be_tried(browser: Any, running: Running) 
 def test_the_page_works_by_keyboard_alone_and_says_what_is_wrong(browser: Any, running: Running) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import WebDriverWait
 
     show(browser, f"{running.url}/", 800, "light")
     reached = []
@@ -104,7 +103,7 @@ def test_the_page_works_by_keyboard_alone_and_says_what_is_wrong(browser: Any, r
     box.send_keys(Keys.CONTROL, "a")
     box.send_keys(Keys.DELETE)
     box.send_keys(Keys.CONTROL, Keys.ENTER)
-    WebDriverWait(browser, 30).until(lambda _: browser.find_elements(By.CSS_SELECTOR, "#result .wrong"))
+    until(browser, lambda _: browser.find_elements(By.CSS_SELECTOR, "#result .wrong"))
     assert browser.find_element(By.CSS_SELECTOR, "#result .wrong").text == "The input is empty: send at least one text."
 
 
@@ -135,7 +134,6 @@ def test_the_example_has_the_models_own_mask_and_so_has_what_was_typed(browser: 
 def test_the_pass_of_a_text_asks_for_others(browser: Any, running: Running) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import WebDriverWait
 
     show(browser, f"{running.url}/pass?text=Hot+%5BMASK%5D.&model=bert-mini-mlm", 1400, "light")
     box = browser.find_element(By.CSS_SELECTOR, "#ask input[name=text]")
@@ -147,7 +145,7 @@ def test_the_pass_of_a_text_asks_for_others(browser: Any, running: Running) -> N
         assert abs(shown["shown"] - shown["sum"]) <= 1e-4 * max(1, abs(shown["shown"]))
     box.clear()
     box.send_keys("Cold water.", Keys.ENTER)
-    WebDriverWait(browser, 30).until(lambda _: "Cold" in browser.current_url)
+    until(browser, lambda _: "Cold" in browser.current_url)
     assert "text=Cold+water." in browser.current_url
     assert "water" in browser.find_element(By.ID, "tokens").text
     assert [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]] == []
@@ -156,7 +154,6 @@ def test_the_pass_of_a_text_asks_for_others(browser: Any, running: Running) -> N
 def test_with_a_key_the_page_asks_for_it_and_shows_nothing_before(browser: Any) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import WebDriverWait
 
     with serving([bertcli.load("bert-mini-sentence")], Limits(quiet=True, api_key="secret")) as running:
         assert running.ask("/pass?text=a").status == 401
@@ -171,13 +168,13 @@ def test_with_a_key_the_page_asks_for_it_and_shows_nothing_before(browser: Any) 
         key = browser.switch_to.active_element  # where one types at once
         assert key.get_attribute("id") == "key"
         key.send_keys("wrong", Keys.ENTER)
-        WebDriverWait(browser, 30).until(lambda _: browser.find_elements(By.CSS_SELECTOR, "#result .wrong"))
+        until(browser, lambda _: browser.find_elements(By.CSS_SELECTOR, "#result .wrong"))
         assert "The API key is missing or wrong" in ran(browser)
         assert not form.is_displayed()
         key.clear()
         key.send_keys("secret")
         browser.find_element(By.CSS_SELECTOR, "#unlock [type=submit]").click()
-        WebDriverWait(browser, 30).until(lambda _: form.is_displayed())
+        until(browser, lambda _: form.is_displayed())
         assert model.is_displayed()
         browser.find_element(By.CSS_SELECTOR, "#ask [type=submit]").click()
         assert ran(browser).startswith("0 1 2")
