@@ -24,6 +24,7 @@ import pytest
 from helpers.browser import open_browser
 from helpers.checkpoints import make
 from hypothesis import HealthCheck, settings
+from reference import view_cases
 
 import bertcli
 from bertcli.analysis.trace import passes
@@ -143,6 +144,24 @@ def mlm(made: Made) -> Model:
 @pytest.fixture
 def classifier(made: Made) -> Model:
     return bertcli.load(made(head="classifier", id2label={0: "bad", 1: "good", 2: "so-so"}))
+
+
+@pytest.fixture(scope="session")
+def labels(made: Made) -> Model:
+    """Of the models of views (reference/view_cases.py) that with labels."""
+    return bertcli.load(made(**view_cases.LABELS))
+
+
+@pytest.fixture(scope="session")
+def masks(made: Made) -> Model:
+    """That which fills masks."""
+    return bertcli.load(made(**view_cases.MASKS))
+
+
+@pytest.fixture(scope="session")
+def vectors(made: Made) -> Model:
+    """That without a head."""
+    return bertcli.load(made(**view_cases.VECTORS))
 
 
 @pytest.fixture(scope="session")

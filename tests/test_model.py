@@ -52,29 +52,6 @@ def test_forward_checks_what_it_is_given(made: Made) -> None:
         model.forward([[1, 2]], mask=[[1, 1, 1]])
 
 
-def test_forward_of_nothing_is_nothing(made: Made) -> None:
-    model = bertcli.load(made())
-    assert model.forward(np.zeros((0, 5), dtype=int)).shape == (0, 5, 32)
-    states = model.forward([[1, 2, 3], [4, 5, 6]], mask=[[0, 0, 0], [1, 1, 1]])
-    assert np.isfinite(states).all()
-    np.testing.assert_allclose(states[1:], model.forward([[4, 5, 6]]), atol=1e-6)
-
-
-def test_only_the_rows_asked_for_are_the_same_rows(made: Made) -> None:
-    from bertcli.engine.padded_batch import pack_padded
-
-    network = bertcli.load(made()).network
-    ids = np.arange(5, 5 + 24).reshape(4, 6)
-    batch, _ = pack_padded(
-        ids, np.zeros_like(ids), np.array([[1] * n + [0] * (6 - n) for n in (6, 3, 3, 5)], dtype=bool)
-    )
-    every = network(batch)
-    for rows in ([0], [2, 3, 4, 16], list(batch.first), [1, 2, 7]):
-        np.testing.assert_allclose(network(batch, np.array(rows)), every[rows], atol=1e-6)
-    for state, expected in zip(list(network.states(batch))[-1:], [every], strict=True):
-        np.testing.assert_array_equal(state, expected)
-
-
 def test_a_model_is_shared_between_threads(made: Made) -> None:
     model = bertcli.load(made())
     batches = [np.full((3, 4 + n % 5), 7 + n) for n in range(16)]

@@ -76,12 +76,6 @@ def test_sts_is_told_from_two_texts_and_a_score(tmp_path: Path, ending: str) -> 
     assert {*worst} == {"place", "text", "text_pair", "expected", "found"}
 
 
-def test_dot_products_are_judged_where_vectors_have_no_common_length(tmp_path: Path) -> None:
-    rows = [{"text1": a, "text2": b, "score": i / 3} for i, (a, b) in enumerate(similar_pairs())]
-    record = judged(lines(tmp_path / "data.jsonl", rows), "-m", "bert-mini-mlm")
-    assert [*values(record)] == ["spearman", "pearson", "spearman_dot", "pearson_dot"]
-
-
 def test_pairs_are_told_from_zeros_and_ones(tmp_path: Path) -> None:
     rows = [{"a": a, "b": b, "same": int(i < 3)} for i, (a, b) in enumerate(similar_pairs())]
     file = lines(tmp_path / "data.jsonl", rows)

@@ -15,6 +15,7 @@ from reference.view_cases import TEXTS, VECTORS
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.folder.files import Folder
+from bertcli.model import Model
 from bertcli.weights.tensors import open_tensors
 from bertcli.wings.interpret.compute.diff import Diff, Weights
 from bertcli.wings.interpret.compute.diff import draw as diff_page
@@ -92,17 +93,16 @@ def test_diff_of_half_precision_stays_small(made: Made, tmp_path: Path) -> None:
         assert 1e-4 < max(step.max_rel or 0 for step in coarse.steps) < 0.1
 
 
-def test_diff_knows_the_hidden_states_of_transformers(made: Made) -> None:
-    model = bertcli.load(made(**VECTORS))
+def test_diff_knows_the_hidden_states_of_transformers(vectors: Model) -> None:
     with np.load(REFERENCE / "views.npz") as stored:
         arrays = {name: stored[name] for name in stored.files}
-    found = bertcli.diff(model, REFERENCE / "views.npz", TEXTS[2])
+    found = bertcli.diff(vectors, REFERENCE / "views.npz", TEXTS[2])
     assert isinstance(found, Diff)
     assert found.first is None
     paths = ["embeddings.norm", *(f"encoder.layers.{i}.feed_forward_norm" for i in range(2))]
     assert [step.path for step in found.steps] == paths
     arrays["hidden_states.1"] = arrays["hidden_states.1"] + 0.5
-    found = bertcli.diff(model, arrays, TEXTS[2])
+    found = bertcli.diff(vectors, arrays, TEXTS[2])
     assert isinstance(found, Diff)
     assert found.first == paths[1]
     for names, message in (
@@ -113,41 +113,39 @@ def test_diff_knows_the_hidden_states_of_transformers(made: Made) -> None:
         ({"hidden_states.0": arrays["hidden_states.0"][:, :2]}, r"has the shape|of shape \(1, 2, 32\), but here"),
     ):
         with pytest.raises(BertcliError, match=message):
-            bertcli.diff(model, names, TEXTS[2])
+            bertcli.diff(vectors, names, TEXTS[2])
     with pytest.raises(BertcliError, match="one text"):
-        bertcli.diff(model, arrays, TEXTS)
+        bertcli.diff(vectors, arrays, TEXTS)
 
 
-def test_diff_of_files_that_are_none(made: Made, tmp_path: Path) -> None:
-    model = bertcli.load(made(**VECTORS))
+def test_diff_of_files_that_are_none(vectors: Model, tmp_path: Path) -> None:
     (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 no zip")
     (tmp_path / "bad.safetensors").write_bytes(b"\x00" * 20)
     np.savez(tmp_path / "objects.npz", a=np.array([{}], dtype=object))
     for name in ("bad.npz", "bad.safetensors", "objects.npz", "missing.npz", "arrays.txt"):
         with pytest.raises(BertcliError):
-            bertcli.diff(model, tmp_path / name, TEXT)
+            bertcli.diff(vectors, tmp_path / name, TEXT)
 
 
-def test_diff_of_other_architectures_is_of_what_both_have(made: Made) -> None:
-    one = bertcli.load(made(**VECTORS))
+def test_diff_of_other_architectures_is_of_what_both_have(made: Made, vectors: Model) -> None:
     deeper = bertcli.load(made(**VECTORS, sizes={"num_hidden_layers": 3}))
-    found = bertcli.diff(one, deeper, TEXTS)
+    found = bertcli.diff(vectors, deeper, TEXTS)
     assert isinstance(found, Diff)
     assert found.only.first == ()
     assert {path.rpartition(".")[0][:16] for path in found.only.second} == {"encoder.layers.2"}
     assert "Only in " in found.below()[-1]
     narrow = bertcli.load(made(head="model", seed=8, tokenizer="both", sizes={"hidden_size": 16}, pooler=False))
-    found = bertcli.diff(one, narrow, TEXTS[0])
+    found = bertcli.diff(vectors, narrow, TEXTS[0])
     assert isinstance(found, Diff)
     assert {step.path.rpartition(".")[2] for step in found.steps} <= {"scores", "softmax", "intermediate"}
     assert "embeddings.token" in found.only.first
     assert "embeddings.token" in found.only.second
 
 
-def test_diff_refuses_other_tokens(made: Made) -> None:
+def test_diff_refuses_other_tokens(made: Made, vectors: Model) -> None:
     other = bertcli.load(made(**{**VECTORS, "lower_case": False}))
     with pytest.raises(BertcliError, match=r"differently \(token 1 is 'the' in one, 'The' in the other\)"):
-        bertcli.diff(bertcli.load(made(**VECTORS)), other, TEXT)
+        bertcli.diff(vectors, other, TEXT)
 
 
 def test_diff_of_different_heads_compares_what_both_have(made: Made) -> None:
@@ -227,31 +225,30 @@ def test_diff_without_a_text_compares_the_weights(made: Made, tmp_path: Path) ->
     )
 
 
-def test_diff_notices_the_arrays_of_another_text(made: Made, tmp_path: Path) -> None:
-    model = bertcli.load(made(**VECTORS))
-    tokens = model.tokenizer.encode([TEXT])[0]
-    with bertcli.trace(model, keep=lambda path: True) as trace:
-        model.outputs([tokens.ids])
+def test_diff_notices_the_arrays_of_another_text(vectors: Model, tmp_path: Path) -> None:
+    tokens = vectors.tokenizer.encode([TEXT])[0]
+    with bertcli.trace(vectors, keep=lambda path: True) as trace:
+        vectors.outputs([tokens.ids])
     arrays = {**trace.arrays, "input_ids": np.array([tokens.ids]), "token_type_ids": np.array([tokens.segments])}
     for text in (TEXT, None):
-        found = bertcli.diff(model, arrays, text)
+        found = bertcli.diff(vectors, arrays, text)
         assert isinstance(found, Diff)
         assert (found.first, len(found.steps)) == (None, len(trace.arrays))
     with pytest.raises(BertcliError, match="are those of another text"):
-        bertcli.diff(model, arrays, TEXT.replace("tea", "bread"))
+        bertcli.diff(vectors, arrays, TEXT.replace("tea", "bread"))
     with pytest.raises(BertcliError, match="has no input_ids, so the text of its arrays is unknown"):
-        bertcli.diff(model, trace.arrays)
+        bertcli.diff(vectors, trace.arrays)
     for bad in (np.array([[0, 10**6]]), np.array([[-1]]), np.array([[0.5]]), np.zeros((1, 0), np.int64)):
         with pytest.raises(BertcliError):
-            bertcli.diff(model, {**arrays, "input_ids": bad, "token_type_ids": np.zeros_like(bad)})
+            bertcli.diff(vectors, {**arrays, "input_ids": bad, "token_type_ids": np.zeros_like(bad)})
 
 
-def test_diff_pages(made: Made, tmp_path: Path) -> None:
-    model, other = bertcli.load(made(**VECTORS)), bertcli.load(made(**{**VECTORS, "seed": 404}))
-    found = bertcli.diff(model, other, TEXT)
+def test_diff_pages(made: Made, vectors: Model, tmp_path: Path) -> None:
+    other = bertcli.load(made(**{**VECTORS, "seed": 404}))
+    found = bertcli.diff(vectors, other, TEXT)
     assert isinstance(found, Diff)
     assert diff_page(found).count("<mark") == len(found.steps)
-    weights = bertcli.diff(model, other)
+    weights = bertcli.diff(vectors, other)
     assert isinstance(weights, Weights)
     assert diff_page(weights).count("<mark") == len(weights.weights) > 20
     assert list(found.record) == ["steps", "first", "weights", "only"]

@@ -9,7 +9,7 @@ import pytest
 from conftest import Made
 from helpers.checkpoints import Sentence
 from helpers.recorded import recorded
-from reference.view_cases import LABELS, MASKED, MASKS, OTHER, PAIR, TEXTS, VECTORS
+from reference.view_cases import MASKED, OTHER, PAIR, TEXTS
 
 import bertcli
 from bertcli.errors import BertcliError
@@ -32,32 +32,29 @@ def near(found: Explanation, golden: dict[str, Any], by: str) -> None:
 
 
 @pytest.mark.parametrize("by", ["mask", "delete"])
-def test_explain_labels_are_passes_of_transformers(by: Any, made: Made) -> None:
-    model = bertcli.load(made(**LABELS))
-    for label, name in enumerate(model.config.labels):
-        found = bertcli.explain(model, TEXTS, label=name, method=by)
+def test_explain_labels_are_passes_of_transformers(by: Any, labels: Model) -> None:
+    for label, name in enumerate(labels.config.labels):
+        found = bertcli.explain(labels, TEXTS, label=name, method=by)
         for one, golden in zip(found, GOLDEN["labels"], strict=True):
             near(one, golden[label], by)
             assert one.target == name
-    (one,) = bertcli.explain(model, *([text] for text in PAIR), label="LABEL_1", method=by)
+    (one,) = bertcli.explain(labels, *([text] for text in PAIR), label="LABEL_1", method=by)
     near(one, GOLDEN["pair"], by)
 
 
 @pytest.mark.parametrize("by", ["mask", "delete"])
-def test_explain_words_and_cosines_are_passes_of_transformers(by: Any, made: Made) -> None:
-    near(bertcli.explain(bertcli.load(made(**MASKS)), MASKED, word="poured", method=by), GOLDEN["word"], by)
-    near(bertcli.explain(bertcli.load(made(**VECTORS)), TEXTS[0], contrast=OTHER, method=by), GOLDEN["cosine"], by)
+def test_explain_words_and_cosines_are_passes_of_transformers(by: Any, masks: Model, vectors: Model) -> None:
+    near(bertcli.explain(masks, MASKED, word="poured", method=by), GOLDEN["word"], by)
+    near(bertcli.explain(vectors, TEXTS[0], contrast=OTHER, method=by), GOLDEN["cosine"], by)
 
 
-def test_explain_takes_what_the_model_predicts_where_nothing_is_asked(made: Made) -> None:
-    model = bertcli.load(made(**LABELS))
-    for one, record in zip(bertcli.explain(model, TEXTS), model.classify(TEXTS), strict=True):
+def test_explain_takes_what_the_model_predicts_where_nothing_is_asked(labels: Model, masks: Model) -> None:
+    for one, record in zip(bertcli.explain(labels, TEXTS), labels.classify(TEXTS), strict=True):
         best = record["labels"][0]
         assert one.target == best["label"]
         assert one.value == pytest.approx(np.log(best["score"] / (1 - best["score"])), abs=1e-5)
-    model = bertcli.load(made(**MASKS))
-    one = bertcli.explain(model, MASKED)
-    best = model.fill_mask([MASKED])[0]["masks"][0]["predictions"][0]
+    one = bertcli.explain(masks, MASKED)
+    best = masks.fill_mask([MASKED])[0]["masks"][0]["predictions"][0]
     assert one.target == best["token_str"]
     assert one.value == pytest.approx(np.log(best["score"]), abs=1e-5)
 
@@ -71,18 +68,16 @@ def test_explain_a_regression_and_a_single_label_by_their_own_output(made: Made)
         assert ("log-odds" in one.meaning) == (value is not None)
 
 
-def test_explain_is_the_same_whatever_the_batch(made: Made) -> None:
-    model = bertcli.load(made(**LABELS))
-    expected, *others = (bertcli.explain(model, TEXTS[0], batch_tokens=tokens).words for tokens in (None, 1, 40))
+def test_explain_is_the_same_whatever_the_batch(labels: Model) -> None:
+    expected, *others = (bertcli.explain(labels, TEXTS[0], batch_tokens=tokens).words for tokens in (None, 1, 40))
     for found in others:
         np.testing.assert_allclose(
             [word.contribution for word in found], [word.contribution for word in expected], atol=2e-5
         )
 
 
-def test_explain_words_are_the_texts_own_characters(made: Made) -> None:
-    model = bertcli.load(made(**LABELS))
-    for one in bertcli.explain(model, [*TEXTS, "中国 naïve  İ’s [SEP] end [MASK]"]):
+def test_explain_words_are_the_texts_own_characters(labels: Model) -> None:
+    for one in bertcli.explain(labels, [*TEXTS, "中国 naïve  İ’s [SEP] end [MASK]"]):
         assert all(one.text[word.start : word.end] == word.word for word in one.words)
         assert [word.start for word in one.words] == sorted(word.start for word in one.words)
         assert not {"[SEP]", "[MASK]", "SEP", "MASK"} & {word.word for word in one.words}
@@ -104,8 +99,7 @@ def test_explain_leaves_a_prompt_out_but_reads_it(made: Made, tmp_path: Path) ->
     assert [word.side for word in paired.words] == [0] * 3 + [1] * 3
 
 
-def test_explain_says_what_it_cannot_do(made: Made) -> None:
-    labels, masks = bertcli.load(made(**LABELS)), bertcli.load(made(**MASKS))
+def test_explain_says_what_it_cannot_do(labels: Model, masks: Model) -> None:
     cases: tuple[tuple[Model, str, dict[str, Any], str], ...] = (
         (labels, "x", {"label": "none"}, "no label 'none'"),
         (labels, "x [MASK]", {"word": "tea"}, "needs a masked-language-model head"),
@@ -123,28 +117,26 @@ def test_explain_says_what_it_cannot_do(made: Made) -> None:
         bertcli.explain("base", "x")  # type: ignore[call-overload]
 
 
-def test_explain_records_and_shares(made: Made) -> None:
-    model = bertcli.load(made(**LABELS))
-    one = bertcli.explain(model, TEXTS[0])
+def test_explain_records_and_shares(labels: Model) -> None:
+    one = bertcli.explain(labels, TEXTS[0])
     assert list(one.record) == ["index", "text", "target", "value", "words"]
     assert list(one.record["words"][0]) == ["word", "start", "end", "contribution"]
     assert sum(map(abs, one.shares)) == pytest.approx(1)
     assert max(map(abs, one.shades)) == 1
-    pair = bertcli.explain(model, [PAIR[0]], PAIR[1])[0]
+    pair = bertcli.explain(labels, [PAIR[0]], PAIR[1])[0]
     assert pair.record["text_pair"] == PAIR[1]
     assert {word["side"] for word in pair.record["words"]} == {0, 1}
 
 
-def test_explain_pages_hold_the_text_and_every_number(made: Made) -> None:
-    model = bertcli.load(made(**LABELS))
-    found = bertcli.explain(model, ["<b>cat</b> &amp; </script>dog", PAIR[0]], [None, PAIR[1]])
+def test_explain_pages_hold_the_text_and_every_number(labels: Model) -> None:
+    found = bertcli.explain(labels, ["<b>cat</b> &amp; </script>dog", PAIR[0]], [None, PAIR[1]])
     text = explain_page(found, "M<b>")
     assert '<p class="about">M&lt;b&gt;' in text
     assert "<b>" not in text
     assert "<script" not in text
     assert text.count("<mark") == sum(2 + len(one.words) for one in found)  # and what either color means
     for one in found:
-        scores = {said["label"]: said["score"] for said in model.classify([one.text], [one.text_pair])[0]["labels"]}
+        scores = {said["label"]: said["score"] for said in labels.classify([one.text], [one.text_pair])[0]["labels"]}
         assert one.probability == pytest.approx(scores[one.target], abs=1e-6)
         assert f"a probability of {one.probability:.1%}</p>" in text
         assert f">for {one.target}</mark>" in text
@@ -152,7 +144,7 @@ def test_explain_pages_hold_the_text_and_every_number(made: Made) -> None:
             assert f'title="{word.contribution:+z.4f}"' in text
 
 
-def test_explain_a_text_without_words(made: Made) -> None:
-    one = bertcli.explain(bertcli.load(made(**LABELS)), "")
+def test_explain_a_text_without_words(labels: Model) -> None:
+    one = bertcli.explain(labels, "")
     assert one.words == ()
     assert one.shares == []

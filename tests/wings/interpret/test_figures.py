@@ -11,9 +11,10 @@ from conftest import Made
 from helpers.late_folders import write_late
 from helpers.terminal import bertcli
 from matplotlib.figure import Figure
-from reference.view_cases import LABELS, MASKED, MASKS, TEXTS
+from reference.view_cases import LABELS, MASKED, TEXTS
 
 import bertcli as library
+from bertcli.model import Model
 from bertcli.report.figures import WIDTH, as_bytes
 
 DATA = Path(__file__).parents[2] / "data"
@@ -38,8 +39,8 @@ def texts_in(axes: Any) -> list[str]:
     return [text.get_text() for text in axes.texts]
 
 
-def test_explain_figure_has_a_bar_for_each_word(made: Made) -> None:
-    view = library.explain(library.load(made(**LABELS)), TEXTS[0])
+def test_explain_figure_has_a_bar_for_each_word(labels: Model) -> None:
+    view = library.explain(labels, TEXTS[0])
     (axes,) = view.figure().axes
     bars: list[Any] = [*axes.patches]
     assert names(axes, "y") == [word.word for word in view.words]
@@ -56,8 +57,8 @@ def test_explain_figure_of_late_interaction_has_the_matches(tmp_path: Path) -> N
     assert names(axes, "y") == [f"{word.word} → {word.match}" for word in view.words]
 
 
-def test_lens_figure_has_a_curve_whose_axis_fits_and_each_layers_predictions(made: Made) -> None:
-    view = library.lens(library.load(made(**MASKS)), MASKED)
+def test_lens_figure_has_a_curve_whose_axis_fits_and_each_layers_predictions(masks: Model) -> None:
+    view = library.lens(masks, MASKED)
     curve, heat = view.figure().axes
     layers = view.masks[0].layers
     scores = [layer.score for layer in layers]
@@ -69,8 +70,8 @@ def test_lens_figure_has_a_curve_whose_axis_fits_and_each_layers_predictions(mad
     assert names(heat, "y") == ["embeddings", "layer 1", "layer 2"]
 
 
-def test_lens_figure_of_all_tokens_is_a_heat_map(made: Made) -> None:
-    view = library.lens(library.load(made(**MASKS)), MASKED, all_tokens=True)
+def test_lens_figure_of_all_tokens_is_a_heat_map(masks: Model) -> None:
+    view = library.lens(masks, MASKED, all_tokens=True)
     figure = view.figure()
     scores = [[layer.predictions[0].score for layer in token.layers] for token in view.masks]
     np.testing.assert_allclose(pictures(figure)[0], scores, rtol=1e-6)
@@ -78,8 +79,8 @@ def test_lens_figure_of_all_tokens_is_a_heat_map(made: Made) -> None:
     assert "probability" in [axes.get_ylabel() for axes in figure.axes]
 
 
-def test_heads_figure_has_each_heads_weights_tokens_layers_and_a_scale_of_greys(made: Made) -> None:
-    view = library.heads(library.load(made(**LABELS)), TEXTS[2], ablate=True)
+def test_heads_figure_has_each_heads_weights_tokens_layers_and_a_scale_of_greys(labels: Model) -> None:
+    view = library.heads(labels, TEXTS[2], ablate=True)
     figure = view.figure()
     layers, heads = view.weights.shape[:2]
     drawn = [axes for axes in figure.axes if axes.images]
@@ -97,24 +98,24 @@ def test_heads_figure_has_each_heads_weights_tokens_layers_and_a_scale_of_greys(
     assert [axes.get_ylabel() for axes in figure.axes if axes not in drawn] == ["attention weight"]
 
 
-def test_heads_figure_leaves_out_what_top_k_does(made: Made) -> None:
-    figure = library.heads(library.load(made(**LABELS)), TEXTS[2], ablate=True, top_k=1).figure()
+def test_heads_figure_leaves_out_what_top_k_does(labels: Model) -> None:
+    figure = library.heads(labels, TEXTS[2], ablate=True, top_k=1).figure()
     assert len(pictures(figure)) == 1
 
 
-def test_heads_figure_of_one_head_has_its_percentages(made: Made) -> None:
-    view = library.heads(library.load(made(**MASKS)), MASKED, layer="1.2")
+def test_heads_figure_of_one_head_has_its_percentages(masks: Model) -> None:
+    view = library.heads(masks, MASKED, layer="1.2")
     assert view.attention is not None
     figure = view.figure()
     np.testing.assert_allclose(pictures(figure)[0], view.attention.weights, rtol=1e-6)
     percent = [f"{100 * weight:.0f}" for row in view.attention.weights.tolist() for weight in row]
     assert texts_in(figure.axes[0]) == percent
-    longer = library.heads(library.load(made(**MASKS)), f"{MASKED} {MASKED} {MASKED}", layer="1").figure()
+    longer = library.heads(masks, f"{MASKED} {MASKED} {MASKED}", layer="1").figure()
     assert texts_in(longer.axes[0]) == [], "numbers have no room there"
 
 
-def test_heads_figure_follows_a_token_through_all_layers(made: Made) -> None:
-    view = library.heads(library.load(made(**MASKS)), MASKED, rollout=2)
+def test_heads_figure_follows_a_token_through_all_layers(masks: Model) -> None:
+    view = library.heads(masks, MASKED, rollout=2)
     assert view.rollout is not None
     *_, through, mean = pictures(view.figure())
     np.testing.assert_allclose(through, view.rollout.layers)
@@ -122,9 +123,8 @@ def test_heads_figure_follows_a_token_through_all_layers(made: Made) -> None:
 
 
 @pytest.mark.parametrize("of", ["layers", "heads"])
-def test_patch_figure_has_the_effects_of_each_direction_and_what_differs(made: Made, of: str) -> None:
-    model = library.load(made(**LABELS))
-    view = library.patch(model, "The cat sat.", "The dog sat.", of=of, direction="both")  # type: ignore[arg-type]
+def test_patch_figure_has_the_effects_of_each_direction_and_what_differs(labels: Model, of: str) -> None:
+    view = library.patch(labels, "The cat sat.", "The dog sat.", of=of, direction="both")  # type: ignore[arg-type]
     figure = view.figure()
     for picture, effects in zip(pictures(figure), view.effects.values(), strict=True):
         np.testing.assert_allclose(picture, effects.T if of == "layers" else effects)
@@ -160,8 +160,8 @@ def _lines(axes: Any) -> list[list[float]]:
 # ------------------------------------------------------------------------------------------------------------ files
 
 
-def test_a_figure_is_a_column_wide_and_can_be_restyled(made: Made) -> None:
-    view = library.explain(library.load(made(**LABELS)), TEXTS[0])
+def test_a_figure_is_a_column_wide_and_can_be_restyled(labels: Model) -> None:
+    view = library.explain(labels, TEXTS[0])
     figure = view.figure()
     assert figure.get_figwidth() * 2.54 == pytest.approx(WIDTH) == 8.5
     figure.axes[0].set_title("mine")
@@ -204,11 +204,11 @@ def test_a_figure_shows_what_a_text_holds_as_text(made: Made, tmp_path: Path) ->
 
 
 def test_a_figure_without_matplotlib_is_refused_before_any_work(
-    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    labels: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = bertcli("explain", "-m", "/no/such/model", "a text", "-o", tmp_path / "figure.pdf")
     assert done.error == "Error: A figure needs matplotlib: pip install 'bertcli[figures]'."
-    view = library.explain(library.load(made(**LABELS)), TEXTS[0])
+    view = library.explain(labels, TEXTS[0])
     with pytest.raises(library.BertcliError, match=r"pip install 'bertcli\[figures\]'"):
         view.figure()

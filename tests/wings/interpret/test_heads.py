@@ -10,11 +10,12 @@ import pytest
 from conftest import Made
 from helpers.recorded import recorded
 from helpers.static_models import write_static
-from reference.view_cases import LABELS, MASKED, MASKS, TEXTS
+from reference.view_cases import MASKED, MASKS, TEXTS
 
 import bertcli
 from bertcli.analysis.texts import tokens_of
 from bertcli.errors import BertcliError
+from bertcli.model import Model
 from bertcli.wings.interpret.compute.heads import draw as heads_page
 
 MEASURES = ("entropy", "distance", "special", "self", "next", "previous")
@@ -22,8 +23,8 @@ RECORDED = recorded("views.json")
 GOLDEN = RECORDED["heads"]
 
 
-def test_heads_are_the_attentions_of_transformers(made: Made) -> None:
-    found = bertcli.heads(bertcli.load(made(**LABELS)), TEXTS, ablate=True, label="LABEL_0")
+def test_heads_are_the_attentions_of_transformers(labels: Model) -> None:
+    found = bertcli.heads(labels, TEXTS, ablate=True, label="LABEL_0")
     most_first = sorted(GOLDEN, key=lambda one: -abs(one["change"]))
     assert [(row.layer, row.head) for row in found.heads] == [(1 + one["layer"], 1 + one["head"]) for one in most_first]
     for row, golden in zip(found.record["heads"], most_first, strict=True):
@@ -32,45 +33,42 @@ def test_heads_are_the_attentions_of_transformers(made: Made) -> None:
             assert row[name] == pytest.approx(golden[name], abs=1e-5), name
 
 
-def test_heads_without_ablation_have_no_change(made: Made) -> None:
-    found = bertcli.heads(bertcli.load(made(**LABELS)), TEXTS)
+def test_heads_without_ablation_have_no_change(labels: Model) -> None:
+    found = bertcli.heads(labels, TEXTS)
     assert {row.change for row in found.heads} == {None}
     with pytest.raises(BertcliError, match="--ablate"):
-        bertcli.heads(bertcli.load(made(**LABELS)), TEXTS, label="LABEL_0")
+        bertcli.heads(labels, TEXTS, label="LABEL_0")
 
 
-def test_heads_changes_do_not_depend_on_the_batch(made: Made) -> None:
-    model = bertcli.load(made(**LABELS))
-    one, other = (bertcli.heads(model, TEXTS[0], ablate=True, batch_tokens=tokens).heads for tokens in (1, 10_000))
+def test_heads_changes_do_not_depend_on_the_batch(labels: Model) -> None:
+    one, other = (bertcli.heads(labels, TEXTS[0], ablate=True, batch_tokens=tokens).heads for tokens in (1, 10_000))
     assert len(one) > 2
     assert [(row.layer, row.head) for row in one] == [(row.layer, row.head) for row in other]
     for row, same in zip(one, other, strict=True):
         assert row.change == pytest.approx(same.change, abs=1e-5)
 
 
-def test_heads_are_those_that_change_most_or_stand_in_layers(made: Made) -> None:
-    model = bertcli.load(made(**LABELS))
-    found = bertcli.heads(model, TEXTS, ablate=True)
-    assert bertcli.heads(model, TEXTS, ablate=True, top_k=2).heads == found.heads[:2]
-    assert [(row.layer, row.head) for row in bertcli.heads(model, TEXTS).heads] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+def test_heads_are_those_that_change_most_or_stand_in_layers(labels: Model) -> None:
+    found = bertcli.heads(labels, TEXTS, ablate=True)
+    assert bertcli.heads(labels, TEXTS, ablate=True, top_k=2).heads == found.heads[:2]
+    assert [(row.layer, row.head) for row in bertcli.heads(labels, TEXTS).heads] == [(1, 1), (1, 2), (2, 1), (2, 2)]
     with pytest.raises(BertcliError, match="top_k is 0; it must be at least 1"):
-        bertcli.heads(model, TEXTS, top_k=0)
+        bertcli.heads(labels, TEXTS, top_k=0)
 
 
-def test_heads_say_what_they_cannot_do(made: Made, tmp_path: Path) -> None:
+def test_heads_say_what_they_cannot_do(labels: Model, tmp_path: Path) -> None:
     write_static(tmp_path, "root")
     with pytest.raises(BertcliError, match="has no attention heads"):
         bertcli.heads(bertcli.load(tmp_path), "a")
     with pytest.raises(BertcliError, match="at least one"):
-        bertcli.heads(bertcli.load(made(**LABELS)), [])
+        bertcli.heads(labels, [])
 
 
-def test_heads_pages_have_a_cell_for_each_head(made: Made) -> None:
-    model = bertcli.load(made(**LABELS))
+def test_heads_pages_have_a_cell_for_each_head(labels: Model) -> None:
     for found in (
-        bertcli.heads(model, TEXTS),
-        bertcli.heads(model, TEXTS, ablate=True),
-        bertcli.heads(model, "a", top_k=1),
+        bertcli.heads(labels, TEXTS),
+        bertcli.heads(labels, TEXTS, ablate=True),
+        bertcli.heads(labels, "a", top_k=1),
     ):
         text = heads_page(found)
         assert text.count("<mark") == text.count("<canvas") == len(found.heads)
@@ -85,24 +83,23 @@ def test_heads_pages_have_a_cell_for_each_head(made: Made) -> None:
         drawn = np.frombuffer(base64.b64decode(data["weights"]), np.uint8).reshape(found.weights.shape)
         assert found.weights.shape == (2, 2, len(data["tokens"]), len(data["tokens"]))
         np.testing.assert_allclose(drawn / 255, found.weights, atol=1 / 510)
-    assert "set to zero" in heads_page(bertcli.heads(model, TEXTS, ablate=True))
+    assert "set to zero" in heads_page(bertcli.heads(labels, TEXTS, ablate=True))
 
 
-def test_heads_rollout_is_the_product_of_transformers_attentions(made: Made) -> None:
-    found = bertcli.heads(bertcli.load(made(**LABELS)), TEXTS[0], rollout=0)
+def test_heads_rollout_is_the_product_of_transformers_attentions(labels: Model) -> None:
+    found = bertcli.heads(labels, TEXTS[0], rollout=0)
     assert found.rollout is not None
     np.testing.assert_allclose(found.record["rollout"], RECORDED["rollout"]["rollout"], atol=1e-6)
     np.testing.assert_allclose(found.rollout.mean, RECORDED["rollout"]["mean"], atol=1e-6)
     np.testing.assert_allclose(found.rollout.layers.sum(axis=1), 1, atol=1e-6)
-    assert "rollout" not in bertcli.heads(bertcli.load(made(**LABELS)), TEXTS[0]).record
+    assert "rollout" not in bertcli.heads(labels, TEXTS[0]).record
     assert len(found.record["heads"]) == 4
 
 
-def test_heads_rollout_shows_the_token_asked_about(made: Made) -> None:
-    model = bertcli.load(made(**MASKS))
-    place = tokens_of(model, MASKED).ids.index(model.tokenizer.mask_id)
+def test_heads_rollout_shows_the_token_asked_about(masks: Model) -> None:
+    place = tokens_of(masks, MASKED).ids.index(masks.tokenizer.mask_id)
     for shown in (0, 2, place):
-        found = bertcli.heads(model, MASKED, rollout=shown)
+        found = bertcli.heads(masks, MASKED, rollout=shown)
         assert found.rollout is not None
         assert found.rollout.token == shown
         lines = found.document().lines
@@ -114,12 +111,11 @@ def test_heads_rollout_shows_the_token_asked_about(made: Made) -> None:
         assert cells == [f"{share:.1%}" for share in found.record["rollout"][shown]]
 
 
-def test_heads_rollout_says_what_it_cannot_do(made: Made) -> None:
-    model = bertcli.load(made(**LABELS))
+def test_heads_rollout_says_what_it_cannot_do(labels: Model) -> None:
     with pytest.raises(BertcliError, match="one text"):
-        bertcli.heads(model, TEXTS, rollout=0)
+        bertcli.heads(labels, TEXTS, rollout=0)
     with pytest.raises(BertcliError, match="There is no token 99: the text has"):
-        bertcli.heads(model, "Paris", rollout=99)
+        bertcli.heads(labels, "Paris", rollout=99)
 
 
 def test_heads_page_has_the_rollout_as_a_picture(made: Made) -> None:

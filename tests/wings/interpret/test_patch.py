@@ -190,32 +190,6 @@ def test_patch_command_shades_a_terminal_that_is_wide_enough(made: Made) -> None
     assert re.search(r"2 queen .*48;2;8;48;107m +1\.00", narrow)
 
 
-def turned_rows(out: str) -> list[list[str]]:
-    """The rows of a turned table without the shades before its numbers, whatever tables its columns are in."""
-    found: dict[str, list[str]] = {}
-    for line in out.split("\n\nAcross:")[0].splitlines():
-        plain = re.sub("[░▒▓█]", " ", line)
-        label, numbers = plain[:9].strip(), plain[9:]
-        if label:
-            found.setdefault(label, [label]).extend(numbers.split())
-    return [*found.values()]
-
-
-@pytest.mark.any_kernel
-@pytest.mark.parametrize("width", [38, 24])
-def test_patch_command_turns_a_table_that_is_too_wide(width: int, made: Made) -> None:
-    folder = made(head="mlm", seed=402, tokenizer="both")
-    call = ("patch", "-m", folder, "the king drank [MASK]", "the queen drank [MASK]")
-    done = run(*call, environment={"COLUMNS": str(width)})
-    assert max(map(len, done.out.splitlines())) <= width
-    expected = bertcli.patch(bertcli.load(folder), *call[3:])
-    heading, *rows = turned_rows(done.out)
-    assert heading == ["state", "0", "1", "2"]
-    assert [row[0] for row in rows] == [f"{i} {piece}" for i, piece in enumerate(expected.tokens[1])]
-    shown = np.array([[float(number) for number in row[1:]] for row in rows])
-    np.testing.assert_allclose(shown, expected.effects["denoise"].T, atol=0.0051)
-
-
 @pytest.mark.any_kernel
 def test_patch_command_counts_layers_and_heads_from_one(made: Made) -> None:
     folder = made(head="mlm", seed=402, tokenizer="both")

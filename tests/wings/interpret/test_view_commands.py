@@ -15,13 +15,14 @@ from safetensors.numpy import load_file, save_file
 import bertcli as library
 from bertcli.capabilities import commands
 from bertcli.extensions import commands as declared_commands
+from bertcli.model import Model
 from bertcli.wings.interpret import VIEWS
 from bertcli.wings.interpret.command import compute, view_spec
 
 
-def test_explain_command_shows_the_text_and_a_table(made: Made) -> None:
+def test_explain_command_shows_the_text_and_a_table(made: Made, labels: Model) -> None:
     done = bertcli("explain", "-m", made(**LABELS), TEXTS[2])
-    found = library.explain(library.load(made(**LABELS)), TEXTS[2])
+    found = library.explain(labels, TEXTS[2])
     first, empty, heading = done.out.splitlines()[:3]
     plain = first
     for word in found.words:

@@ -168,11 +168,6 @@ def test_keywords_refuse(options: dict[str, Any], said: str, model: Any) -> None
         model.keywords(["tea"], **options)
 
 
-def test_keywords_help_in_short_cuts_no_option_within_its_clause() -> None:
-    shown = " ".join(bertcli("keywords", "-h", environment={"COLUMNS": "80"}).out.split())
-    assert "--diversity D Choose keywords that are unlike each other: 0 not at all, 1 most --stop-words" in shown
-
-
 def test_phrases_are_counted_until_there_are_more_than_a_server_computes(
     model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

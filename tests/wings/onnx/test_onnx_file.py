@@ -82,16 +82,6 @@ def test_onnx_file_with_a_fault_is_not_written() -> None:
         onnx_file.check(export._replace(outputs={"wrong": replace(export.outputs["made"], name="wrong")}))
 
 
-def test_onnx_file_writes_lengths_of_any_size(tmp_path: Path) -> None:
-    for size in (127, 128, 16383, 16384, 70000):
-        graph = Graph({"long": np.arange(size, dtype=np.float32)}, 20)
-        numbers = graph.node("Cast", IDS, to=FLOAT)
-        made = graph.node("Gather", "long", graph.node("Cast", numbers, to=onnx.TensorProto.INT64), axis=0)
-        export = onnx_file.Export(graph, {"x": made.with_axes((Dim(2, "batch"), Dim(3, "sequence")))}, {})
-        model = written(export, tmp_path, beside=False)
-        np.testing.assert_array_equal(onnx.numpy_helper.to_array(model.graph.initializer[-1]), np.arange(size))
-
-
 def test_onnx_file_int8_is_off_by_rounding_alone(tmp_path: Path) -> None:
     """Large positive numbers everywhere: where a processor adds two products in 16 bits, 8 times 8 bits saturate."""
     generator = np.random.default_rng(0)

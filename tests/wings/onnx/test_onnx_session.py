@@ -46,14 +46,6 @@ def test_onnx_session_groups_so_that_the_time_is_least(lengths: list[int], overh
     assert found == pytest.approx(min(cost(widths, other, overhead) for other in others)) or overhead == 0
 
 
-def test_onnx_session_pads_where_a_call_is_dear() -> None:
-    three = np.array([4, 10, 15])
-    assert [group.tolist() for group in groups(three, 16, HIDDEN)] == [[2, 1, 0]]
-    assert [group.tolist() for group in groups(np.array([40, 500, 80]), 16, HIDDEN)] == [[1], [2, 0]]
-    assert [group.tolist() for group in groups(np.array([9, 500, 8]), 1000, HIDDEN)] == [[1, 0, 2]]
-    assert [group.tolist() for group in groups(np.full(5, 7), 16, HIDDEN)] == [[0, 1, 2, 3, 4]]
-
-
 def test_onnx_session_threads_wait_in_a_loop_for_a_fifth_of_a_millisecond(
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,12 +83,6 @@ def test_quantize_keeps_zeros() -> None:
         assert not restored(quantize(zeros, dtype)).any()
 
 
-def test_quantize_to_int8_keeps_cosines() -> None:
-    x = np.random.default_rng(0).normal(size=(50, 384)).astype(np.float32)
-    approximate = unit(quantize(x, "int8").values.astype(np.float32))
-    assert np.abs(unit(x) @ unit(x).T - approximate @ approximate.T).max() < 0.005
-
-
 def test_quantize_refuses_what_float16_cannot_hold() -> None:
     with pytest.raises(BertcliError, match="float16 cannot hold"):
         quantize(np.full((1, 2), 1e5, np.float32), "float16")
