@@ -403,20 +403,24 @@ def test_every_option_that_a_test_gives_a_command_exists() -> None:
 
 
 def options_given(node: ast.AST) -> Iterator[tuple[str, str, int]]:
-    """The options in a call, a list or a tuple that begins with a command's name, with that and their lines."""
+    """The options in a call, a list, a tuple or a line that begins with a command's name, with that and their line."""
     if isinstance(node, ast.Call):
-        words = node.args
+        words = [text_of(word) for word in node.args]
     elif isinstance(node, ast.List | ast.Tuple):
-        words = node.elts
+        words = [text_of(word) for word in node.elts]
     else:
-        return
-    texts = [word.value if isinstance(word, ast.Constant) and isinstance(word.value, str) else "" for word in words]
-    command = texts[0] if texts else ""
+        words = text_of(node).split()
+    command, *others = words or [""]
     if command not in options_of():
         return
-    for word, text in zip(words[1:], texts[1:], strict=True):
-        if re.match(r"--?[a-z\x1b]", text) and text != "--help":
-            yield text.partition("=")[0], command, word.lineno
+    for word in others:
+        if re.fullmatch(r"--?[a-z][\w-]*(=.*)?", word) and word != "--help":
+            yield word.partition("=")[0], command, node.lineno  # type: ignore[attr-defined]
+
+
+def text_of(node: ast.AST) -> str:
+    """The text that stands in a program; "" for anything else."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def is_logged(node: ast.AST) -> bool:

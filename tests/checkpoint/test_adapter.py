@@ -192,9 +192,6 @@ def test_an_adapter_in_a_folder_of_sentence_transformers(tmp_path: Path) -> None
     [
         ({"peft_type": "LOHA"}, "has the peft_type 'LOHA'; bertcli applies LORA"),
         ({"use_dora": True}, "has the use_dora true, which bertcli does not apply"),
-        ({"lora_bias": True}, "has the lora_bias true"),
-        ({"trainable_token_indices": [1]}, "has the trainable_token_indices"),
-        ({"layer_replication": [[0, 1]]}, "has the layer_replication"),
         ({"something_new": 3}, "has the something_new 3, which bertcli does not apply"),
         ({"init_lora_weights": "pissa"}, "has the init_lora_weights 'pissa', which change the base"),
         ({"alpha_pattern": {"(a+)+": 3}}, "has the alpha_pattern"),
@@ -203,9 +200,8 @@ def test_an_adapter_in_a_folder_of_sentence_transformers(tmp_path: Path) -> None
         ({"layers_to_transform": [0, 1], "layers_pattern": "blocks"}, r"has the layers_to_transform \[0, 1\], but"),
         ({"layers_to_transform": [0, 1], "layers_pattern": "(a+)+"}, "has the layers_pattern"),
         ({"modules_to_save": "classifier"}, "has the modules_to_save 'classifier'"),
-        ({"ensure_weight_tying": True}, "has the ensure_weight_tying true, which bertcli does not apply"),
-        ({"target_modules": ["query"]}, r"has the target_modules \['query'\], but there are tensors of"),
         ({"exclude_modules": ["value"]}, "has the exclude_modules"),
+        ({"target_modules": ["query"]}, r"has the target_modules \['query'\], but there are tensors of"),
         ({"lora_alpha": "much"}, "has the lora_alpha 'much'"),
         ({"base_model_name_or_path": None}, "base_model_name_or_path null: give the base with -m"),
         (

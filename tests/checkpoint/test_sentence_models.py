@@ -102,19 +102,6 @@ def test_layers_after_the_network_are_a_note_where_they_are_left_out(tmp_path: P
     assert "what comes after the network does not run: " in command("params", "-m", folder).err.splitlines()[-1]
 
 
-def test_layers_after_the_network_are_rows_of_params(tmp_path: Path) -> None:
-    folder = write_gemma(tmp_path)
-    record = json.loads(command("params", "-m", folder, "--format", "json").out)
-    rows = {row["path"]: row for row in record["rows"]}
-    network = bertcli.params(bertcli.variant(config=folder / "config.json", heads="none")).total_params
-    dense = bertcli.load(folder).kind.dense
-    assert [rows[f"dense.{i}"]["params"] for i in range(len(dense))] == [layer.weight.size for layer in dense]
-    assert record["total_params"] == sum(row["params"] for row in record["rows"]) == network + 3072
-    assert rows["dense.1"]["connected_to"] == ["dense.0"]
-    assert rows["dense.0"]["output_shape"] == f"(None, {len(dense[0].weight)})"
-    assert "dense.0 (Dense)" in command("params", "-m", folder).out
-
-
 def test_params_count_what_is_not_used_of_a_base_model(tmp_path: Path) -> None:
     record = json.loads(command("params", "-m", make_family(tmp_path, "esm"), "--format", "json").out)
     rows = [row for row in record["rows"] if row["type"] == "not used"]

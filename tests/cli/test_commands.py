@@ -201,11 +201,6 @@ def test_commands_bundled_model_is_named(model: Path, made: Made, monkeypatch: p
         assert name in result.err.splitlines()[0]
 
 
-def test_commands_model_may_come_from_the_environment(model: Path) -> None:
-    result = bertcli("score", "tea", environment={"BERTCLI_MODEL": str(model)})
-    assert (result.status, result.err) == (0, "")
-
-
 def test_commands_pooling_and_its_reason_are_told(model: Path, made: Made) -> None:
     assert "pooling mean, since the checkpoint specifies no pooling" in bertcli("encode", "-m", model, "tea").err
     other = made(sentence=Sentence(pooling=("cls",), normalize=True))

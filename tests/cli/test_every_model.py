@@ -146,7 +146,11 @@ def test_each_command_is_right_or_refuses(kind: str, models: Callable[[str], Pat
         assert run(command, *given).error, command
 
 
-@pytest.mark.parametrize("kind", MODELS)
+# Of the families with all their dialects test_families.py and tests/wings/onnx compare all this.
+NO_PLAIN_FAMILY = [kind for kind, write in MODELS.items() if getattr(write, "func", write) is not family]
+
+
+@pytest.mark.parametrize("kind", NO_PLAIN_FAMILY)
 def test_the_engine_the_graph_and_the_accounts_agree(kind: str, models: Callable[[str], Path], tmp_path: Path) -> None:
     folder = models(kind)
     model = bertcli.load(folder)

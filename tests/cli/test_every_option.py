@@ -4,6 +4,7 @@ An option that is taken and not passed on is seen by no other test, unless one h
 """
 
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import copytree
@@ -19,7 +20,6 @@ from helpers.terminal import Result, bertcli
 from reference import task_cases as tasks
 from reference import view_cases as views
 
-Words = tuple[str, ...]
 MODELS: dict[str, dict[str, Any]] = {
     "vectors": {"sentence": Sentence(("mean",), normalize=True)},
     "labels": views.LABELS,
@@ -35,165 +35,165 @@ MASKED = "the queen drank hot [MASK] with a cat"
 QUESTION, CONTEXT = "who?", "the queen walked to the river and the king drank hot tea"
 KEYED = "the king of rain drank hot tea in the river and a cat sold bread in the river"
 TAGGED = "The king of France visited Paris and the queen sold tea"
-PAIR = ("the king drank hot tea", "the queen drank hot tea")
-# What a command is called with. Words in capitals are folders of MODELS and files that `folder` has.
-BASES: dict[str, Words] = {
-    "encode": ("-m", "VECTORS", "hot tea in the river"),
-    "similarity": ("-m", "VECTORS", "hot tea", "the river", LONG),
-    "search": ("-m", "VECTORS", "hot tea", "-i", "notes.txt", "--top-k", "3"),
-    "classify": ("-m", "LABELS", LONG),
-    "fill-mask": ("-m", "MASKS", MASKED),
-    "score": ("-m", "MASKS", "an unbelievable cat"),
-    "tag": ("-m", "TAGGER", TAGGED),
-    "answer": ("-m", "READER", QUESTION, "--context", CONTEXT),
-    "rank": ("-m", "RANKER", "hot tea", "the river", LONG),
-    "keywords": ("-m", "VECTORS", KEYED),
-    "neighbors": ("-m", "MASKS", "king"),
-    "tokenize": ("-m", "MASKS", "hot tea"),
-    "params": ("--variant", "tiny"),
-    "trace": ("--variant", "tiny", "--seq-len", "8"),
-    "explain": ("-m", "LABELS", "the king drank hot tea"),
-    "lens": ("-m", "MASKS", MASKED),
-    "heads": ("-m", "LABELS", "the king drank hot tea"),
-    "patch": ("-m", "LABELS", *PAIR),
-    "probe": ("-m", "MASKS", "-i", "labelled.csv", "--folds", "3", "--format", "json"),
-    "diff": ("MASKS", "--versus", "OTHER", "the king drank hot tea"),
+PAIR = "'the king drank hot tea' 'the queen drank hot tea'"
+# What is typed after a command. Words in capitals are folders of MODELS and files that `folder` has.
+BASES = {
+    "encode": "-m VECTORS 'hot tea in the river'",
+    "similarity": f"-m VECTORS 'hot tea' 'the river' '{LONG}'",
+    "search": "-m VECTORS 'hot tea' -i notes.txt --top-k 3",
+    "classify": f"-m LABELS '{LONG}'",
+    "fill-mask": f"-m MASKS '{MASKED}'",
+    "score": "-m MASKS 'an unbelievable cat'",
+    "tag": f"-m TAGGER '{TAGGED}'",
+    "answer": f"-m READER '{QUESTION}' --context '{CONTEXT}'",
+    "rank": f"-m RANKER 'hot tea' 'the river' '{LONG}'",
+    "keywords": f"-m VECTORS '{KEYED}'",
+    "neighbors": "-m MASKS king",
+    "tokenize": "-m MASKS 'hot tea'",
+    "params": "--variant tiny",
+    "trace": "--variant tiny --seq-len 8",
+    "explain": "-m LABELS 'the king drank hot tea'",
+    "lens": f"-m MASKS '{MASKED}'",
+    "heads": "-m LABELS 'the king drank hot tea'",
+    "patch": f"-m LABELS {PAIR}",
+    "probe": "-m MASKS -i labelled.csv --folds 3 --format json",
+    "diff": "MASKS --versus OTHER 'the king drank hot tea'",
 }
-ABLATED = (*BASES["heads"], "--ablate")
-SIZES = ("--batch-size", "2", "--seq-len", "8")
-REDACTED = (*BASES["tag"], "--redact")
-ZERO_SHOT = ("-m", "INFERENCE", "hot tea", "--candidates", "a cat,rain")
+ABLATED = f"{BASES['heads']} --ablate"
+SIZES = "--batch-size 2 --seq-len 8"
+REDACTED = f"{BASES['tag']} --redact"
+ZERO_SHOT = "-m INFERENCE 'hot tea' --candidates 'a cat,rain'"
 # A value other than the default for each option; another base where the command's own would not show it.
-VALUES: dict[str, dict[str, Words | tuple[Words, Words]]] = {
+VALUES: dict[str, dict[str, str | tuple[str, str]]] = {
     "": {  # of several commands
-        "--max-length": ("5",),
-        "--text-pair": ("a cat sat",),
-        "--top-k": ("1",),
-        "--layer": ("1",),
-        "--pooling": ("cls",),
-        "--prompt": ("river ",),
-        "--prompt-name": ("query",),
-        "--truncate-dim": ("4",),
-        "--normalize": (("-m", "MASKS", "hot tea"), ()),
-        "--no-normalize": (),
-        "--chunk": ("12",),
-        "--vocab-size": ("1000",),
-        "--heads": ("mlm",),
-        "--formulas": (),
-        "--seq-len": ("9",),
-        "--batch-size": ("2",),
-        "--contrast": ("a dog walks to the river",),
+        "--max-length": "5",
+        "--text-pair": "'a cat sat'",
+        "--top-k": "1",
+        "--layer": "1",
+        "--pooling": "cls",
+        "--prompt": "'river '",
+        "--prompt-name": "query",
+        "--truncate-dim": "4",
+        "--normalize": ("-m MASKS 'hot tea'", ""),
+        "--no-normalize": "",
+        "--chunk": "12",
+        "--vocab-size": "1000",
+        "--heads": "mlm",
+        "--formulas": "",
+        "--seq-len": "9",
+        "--batch-size": "2",
+        "--contrast": "'a dog walks to the river'",
     },
     "encode": {
-        "--sparse": (("-m", "MASKS", "hot tea"), ()),
-        "--tokens": (("-m", "MASKS", "hot tea", "--sparse", "--format", "json"), ()),
-        "--chunk": (("-m", "VECTORS", LONG), ("12",)),
+        "--sparse": ("-m MASKS 'hot tea'", ""),
+        "--tokens": ("-m MASKS 'hot tea' --sparse --format json", ""),
+        "--chunk": (f"-m VECTORS '{LONG}'", "12"),
     },
-    "similarity": {"--min-score": ((*BASES["similarity"], "--top-k", "2"), ("0.999",))},
+    "similarity": {"--min-score": (f"{BASES['similarity']} --top-k 2", "0.999")},
     "search": {
-        "--lines": ("1",),
-        "--files-with-matches": (),
-        "--hybrid": (),
-        "--min-score": ("0.99",),
-        "--query-file": ("queries.txt",),
-        "--rerank": ("RANKER",),
-        "--sparse": (("-m", "M3", "hot tea", "-i", "notes.txt"), ()),
-        "--prompt": ("bread ",),
-        "--prompt-name": ("document",),
+        "--lines": "1",
+        "--files-with-matches": "",
+        "--hybrid": "",
+        "--min-score": "0.99",
+        "--query-file": "queries.txt",
+        "--rerank": "RANKER",
+        "--sparse": ("-m M3 'hot tea' -i notes.txt", ""),
+        "--prompt": "'bread '",
+        "--prompt-name": "document",
     },
     "classify": {
-        "--activation": ("sigmoid",),
-        "--candidates": (("-m", "INFERENCE", "hot tea"), ("a cat,rain",)),
-        "--template": (ZERO_SHOT, ("Here is {}, no {}.",)),
-        "--multi-label": (ZERO_SHOT, ()),
-        "--choices": (("-m", "CHOICES", "hot tea", "--choices", "a cat,rain"), ("--choices", "a dog,rain")),
+        "--activation": "sigmoid",
+        "--candidates": ("-m INFERENCE 'hot tea'", "'a cat,rain'"),
+        "--template": (ZERO_SHOT, "'Here is {}, no {}.'"),
+        "--multi-label": (ZERO_SHOT, ""),
+        "--choices": ("-m CHOICES 'hot tea' --choices 'a cat,rain'", "--choices 'a dog,rain'"),
     },
     "fill-mask": {
-        "--targets": ("tea,rain",),
-        "--joint": (("-m", "MASKS", "the [MASK] drank [MASK]"), ()),
-        "--max-length": (("-m", "MASKS", f"a [MASK] {LONG}"), ("9",)),
+        "--targets": "tea,rain",
+        "--joint": ("-m MASKS 'the [MASK] drank [MASK]'", ""),
+        "--max-length": (f"-m MASKS 'a [MASK] {LONG}'", "9"),
     },
     "score": {
-        "--target": (("-m", "MASKS", "hot [MASK]", "--target", "hot cat"), ("--target", "hot tea")),
-        "--within-word": (),
+        "--target": ("-m MASKS 'hot [MASK]' --target 'hot cat'", "--target 'hot tea'"),
+        "--within-word": "",
     },
     "keywords": {
-        "--ngrams": ("1,2",),
-        "--diversity": ("0.9",),
-        "--stop-words": ("none",),
-        "--candidates": ("queries.txt",),
+        "--ngrams": "1,2",
+        "--diversity": "0.9",
+        "--stop-words": "none",
+        "--candidates": "queries.txt",
     },
     "tag": {
-        "--aggregation": ("none",),
-        "--decode": ("legal",),
-        "--ignore": ("MISC",),
-        "--redact": (),
-        "--redact-with": (REDACTED, ("X",)),
-        "--only": (REDACTED, ("LOC",)),
-        "--threshold": (REDACTED, ("0.9",)),
-        "--keep-text": ((*REDACTED, "--format", "jsonl"), ()),
+        "--aggregation": "none",
+        "--decode": "legal",
+        "--ignore": "MISC",
+        "--redact": "",
+        "--redact-with": (REDACTED, "X"),
+        "--only": (REDACTED, "LOC"),
+        "--threshold": (REDACTED, "0.9"),
+        "--keep-text": (f"{REDACTED} --format jsonl", ""),
     },
     "answer": {
-        "--context": (("-m", "READER", QUESTION, "--context", "a cat sat"), ("--context", CONTEXT)),
-        "--top-k": ("2",),
-        "--no-answer": ((*BASES["answer"], "--top-k", "99"), ()),
+        "--context": (f"-m READER '{QUESTION}' --context 'a cat sat'", f"--context '{CONTEXT}'"),
+        "--top-k": "2",
+        "--no-answer": (f"{BASES['answer']} --top-k 99", ""),
     },
     "params": {
-        "--batch-size": ((*BASES["params"], "--seq-len", "8"), ("2",)),
-        "--seq-len": ((*BASES["params"], "--batch-size", "2"), ("9",)),
-        "--dtype": ((*BASES["params"], *SIZES), ("float16",)),
-        "--collapse": (),
-        "--no-collapse": ((*BASES["params"], "--versus", "small"), ()),
-        "--depth": ("1",),
-        "--style": ("keras",),
-        "--variant": (("--variant", "small"), ("--variant", "tiny")),
-        "--config": (("--config", "LABELS/config.json"), ("--config", "MASKS/config.json")),
-        "--versus": ("small",),
+        "--batch-size": (f"{BASES['params']} --seq-len 8", "2"),
+        "--seq-len": (f"{BASES['params']} --batch-size 2", "9"),
+        "--dtype": (f"{BASES['params']} {SIZES}", "float16"),
+        "--collapse": "",
+        "--no-collapse": (f"{BASES['params']} --versus small", ""),
+        "--depth": "1",
+        "--style": "keras",
+        "--variant": ("--variant small", "--variant tiny"),
+        "--config": ("--config LABELS/config.json", "--config MASKS/config.json"),
+        "--versus": "small",
     },
     "trace": {
-        "--all-layers": (),
-        "--stats": (("-m", "MASKS", "hot tea"), ()),
-        "--time": (("-m", "MASKS", "hot tea"), ()),
-        "--text-pair": (("-m", "MASKS", "hot tea"), ("a cat sat",)),
-        "--seed": ((*BASES["trace"], "--seed", "1", "--stats"), ("--seed", "2")),
-        "--variant": (("--variant", "small", "--seq-len", "8"), ("--variant", "tiny")),
-        "--config": (("--config", "LABELS/config.json"), ("--config", "MASKS/config.json")),
+        "--all-layers": "",
+        "--stats": ("-m MASKS 'hot tea'", ""),
+        "--time": ("-m MASKS 'hot tea'", ""),
+        "--text-pair": ("-m MASKS 'hot tea'", "'a cat sat'"),
+        "--seed": (f"{BASES['trace']} --seed 1 --stats", "--seed 2"),
+        "--variant": ("--variant small --seq-len 8", "--variant tiny"),
+        "--config": ("--config LABELS/config.json", "--config MASKS/config.json"),
     },
     "explain": {
-        "--label": ("LABEL_1",),
-        "--method": ("delete",),
-        "--word": (("-m", "MASKS", MASKED), ("bread",)),
-        "--contrast": (("-m", "VECTORS", *PAIR[:1], "--contrast", "tea"), ("--contrast", "a dog walks")),
+        "--label": "LABEL_1",
+        "--method": "delete",
+        "--word": (f"-m MASKS '{MASKED}'", "bread"),
+        "--contrast": ("-m VECTORS 'the king drank hot tea' --contrast tea", "--contrast 'a dog walks'"),
     },
-    "lens": {"--all": (), "--word": ("bread",), "--max-length": (("-m", "MASKS", f"a [MASK] {CONTEXT}"), ("9",))},
+    "lens": {"--all": "", "--word": "bread", "--max-length": (f"-m MASKS 'a [MASK] {CONTEXT}'", "9")},
     "heads": {
-        "--ablate": (),
-        "--label": (ABLATED, ("LABEL_1",)),
-        "--word": (("-m", "MASKS", MASKED, "--ablate"), ("bread",)),
-        "--contrast": (ABLATED, ("a dog walks",)),
-        "--rollout": ("2",),
+        "--ablate": "",
+        "--label": (ABLATED, "LABEL_1"),
+        "--word": (f"-m MASKS '{MASKED}' --ablate", "bread"),
+        "--contrast": (ABLATED, "'a dog walks'"),
+        "--rollout": "2",
     },
     "patch": {
-        "--label": (("-m", "LABELS", *PAIR), ("--label", "LABEL_2")),
+        "--label": (f"-m LABELS {PAIR}", "--label LABEL_2"),
         "--word": (
-            ("-m", "MASKS", MASKED, MASKED.replace("queen", "king"), "--word", "tea"),
-            ("--word", "bread"),
+            f"-m MASKS '{MASKED}' '{MASKED.replace('queen', 'king')}' --word tea",
+            "--word bread",
         ),
-        "--foil": (("-m", "MASKS", MASKED, MASKED.replace("queen", "king"), "--word", "tea"), ("bread",)),
-        "--direction": ("noise",),
-        "--of": ("attention",),
+        "--foil": (f"-m MASKS '{MASKED}' '{MASKED.replace('queen', 'king')}' --word tea", "bread"),
+        "--direction": "noise",
+        "--of": "attention",
     },
     "probe": {
-        "--folds": ("4",),
-        "--cluster": ("text",),
-        "--words": ("--words", "-i", "tagged.jsonl"),
-        "--max-length": (("-m", "MASKS", "-i", "labelled.csv", "--folds", "3"), ("4",)),
-        "--label-column": ("other",),
+        "--folds": "4",
+        "--cluster": "text",
+        "--words": "--words -i tagged.jsonl",
+        "--max-length": ("-m MASKS -i labelled.csv --folds 3", "4"),
+        "--label-column": "other",
     },
     "diff": {
-        "--versus": (("MASKS", "--versus", "MASKS", "hot tea"), ("--versus", "OTHER")),
-        "--tolerance": ("9",),
-        "--check": (("MASKS", "--versus", "FEWER", "hot tea", "--tolerance", "9", "--check", "common"), ("all",)),
+        "--versus": ("MASKS --versus MASKS 'hot tea'", "--versus OTHER"),
+        "--tolerance": "9",
+        "--check": ("MASKS --versus FEWER 'hot tea' --tolerance 9 --check common", "all"),
     },
 }
 # Options that change nothing of what is printed, or are tried elsewhere.
@@ -221,7 +221,7 @@ ELSEWHERE = {
 }
 
 
-def value_of(command: str, option: str) -> Words | tuple[Words, Words] | None:
+def value_of(command: str, option: str) -> str | tuple[str, str] | None:
     return VALUES.get(command, {}).get(option, VALUES[""].get(option))
 
 
@@ -268,19 +268,19 @@ def folder(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path) -> Callable[[str, Words], Result]:
-    """Runs a command with the words of a base; the same words once."""
-    known: dict[tuple[str, Words], Result] = {}
+def run(folder: Path) -> Callable[[str, str], Result]:
+    """Runs a command with the words of a line; the same line once."""
+    known: dict[tuple[str, str], Result] = {}
 
-    def run_once(command: str, words: Words) -> Result:
-        if (command, words) not in known:
+    def run_once(command: str, line: str) -> Result:
+        if (command, line) not in known:
             there = {path.name: str(path) for path in folder.iterdir()}
             placed = []
-            for word in words:
+            for word in shlex.split(line):
                 head, slash, rest = word.partition("/")
                 placed.append(f"{there.get(head, head)}{slash}{rest}")
-            known[command, words] = bertcli(command, *placed)
-        return known[command, words]
+            known[command, line] = bertcli(command, *placed)
+        return known[command, line]
 
     return run_once
 
@@ -299,15 +299,15 @@ def test_every_command_and_option_is_tried_or_exempt() -> None:
 
 
 @pytest.mark.parametrize(("command", "option"), CASES)
-def test_every_option_changes_what_is_printed(command: str, option: str, run: Callable[[str, Words], Result]) -> None:
+def test_every_option_changes_what_is_printed(command: str, option: str, run: Callable[[str, str], Result]) -> None:
     value: Any = value_of(command, option)
-    base: Words = BASES[command]
-    if value and isinstance(value[0], tuple):
+    base = BASES[command]
+    if isinstance(value, tuple):
         base, value = value
     plain = run(command, base)
     assert plain.status == 0, plain.err
-    given = value if value[:1] and str(value[0]).startswith("--") else (option, *value)
-    changed = run(command, (*base, *given))
+    given = value if value.startswith("--") else f"{option} {value}"
+    changed = run(command, f"{base} {given}")
     expected = {"--check": 1}.get(option, 0)
     assert changed.status == expected, changed.err
     assert (changed.status, changed.out) != (plain.status, plain.out), f"{option} changes nothing"
@@ -317,21 +317,22 @@ def test_every_command_takes_the_model_of_the_variable(tmp_path: Path) -> None:
     """Whole, though it has a blank, as the paths of folders may."""
     texts = tmp_path / "texts.csv"
     texts.write_text("text,label\nhot tea,a\ncold tea,b\n", encoding="utf-8")
-    given: dict[str, Words] = {
-        **{command: words for command, words in BASES.items() if words[0] == "-m"},
-        "params": (),
-        "trace": ("hot tea",),
-        "export": ("-o", str(tmp_path / "exported")),
-        "evaluate": (str(texts),),
-        "probe": ("-i", str(texts)),
-        "search": ("hot tea", "-i", str(texts)),
-        "serve": ("--port", "0"),
-        "mcp": (),
+    given = {
+        **{command: line for command, line in BASES.items() if line.startswith("-m ")},
+        "params": "",
+        "trace": "'hot tea'",
+        "export": f"-o {tmp_path / 'exported'}",
+        "evaluate": f"{texts}",
+        "probe": f"-i {texts}",
+        "search": f"'hot tea' -i {texts}",
+        "serve": "--port 0",
+        "mcp": "",
     }
     takes_none = {"info"}  # a model is an argument
     assert given.keys() == {command for command, options in options_of().items() if "-m" in options} - takes_none
-    for command, words in given.items():
-        own = words[2:] if words[:1] == ("-m",) else words
+    for command, line in given.items():
+        words = shlex.split(line)
+        own = words[2:] if words[:1] == ["-m"] else words
         shown = bertcli(command, *own, "--offline", environment={"BERTCLI_MODEL": "/no such/folder b"})
         assert (shown.status, shown.err.count("There is no folder '/no such/folder b'")) == (1, 1), (command, shown)
 
@@ -349,26 +350,26 @@ def cached(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("command", "words"),
+    ("command", "line"),
     [
-        *((command, words) for command, words in BASES.items() if "--variant" not in words),
-        ("params", ("-m", "MASKS")),
-        ("params", ("--variant", "tiny", "--versus", "MASKS")),
-        ("trace", ("-m", "MASKS", "hot tea")),
-        ("info", ("MASKS",)),
-        ("evaluate", ("-m", "VECTORS", "scored.csv")),
-        ("export", ("-m", "VECTORS", "-o", "exported")),
-        ("search", ("-m", "VECTORS", "hot tea", "-i", "notes.txt", "--rerank", "RANKER")),
+        *((command, line) for command, line in BASES.items() if "--variant" not in line),
+        ("params", "-m MASKS"),
+        ("params", "--variant tiny --versus MASKS"),
+        ("trace", "-m MASKS 'hot tea'"),
+        ("info", "MASKS"),
+        ("evaluate", "-m VECTORS scored.csv"),
+        ("export", "-m VECTORS -o exported"),
+        ("search", "-m VECTORS 'hot tea' -i notes.txt --rerank RANKER"),
     ],
 )
 def test_every_command_finds_models_in_the_cache_that_it_is_given(
-    command: str, words: Words, folder: Path, cached: Path, tmp_path: Path
+    command: str, line: str, folder: Path, cached: Path, tmp_path: Path
 ) -> None:
     models = {model.name.removeprefix("models--someone--") for model in cached.iterdir()}
     (tmp_path / "scored.csv").write_text("text1,text2,score\nhot tea,a cat,0\na dog,the dog,1\nrain,a river,2\n")
     files = {path.name: str(path) for path in folder.iterdir()}
     files |= {name: str(tmp_path / name) for name in ("exported", "scored.csv")}
-    named = [f"someone/{word}" if word in models else files.get(word, word) for word in words]
+    named = [f"someone/{word}" if word in models else files.get(word, word) for word in shlex.split(line)]
     nowhere = {"HF_HUB_CACHE": str(tmp_path / "none")}
     given = bertcli(command, *named, "--offline", "--cache-dir", cached, environment=nowhere)
     assert given.status == 0, given.err

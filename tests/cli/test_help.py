@@ -14,7 +14,6 @@ from helpers.terminal import Result, bertcli
 import bertcli as library
 from bertcli import extensions
 from bertcli.cli.app import application
-from bertcli.cli.help import is_own
 from bertcli.cli.other_tools import CALLED_OTHERWISE, MEANT_OPTIONS
 from bertcli.tasks.registry import specs
 
@@ -146,10 +145,6 @@ def test_help_options_of_every_command_stand_before_or_after_its_name(tmp_path: 
         assert "--threads" in error(bertcli(*words))
 
 
-def test_help_prints_the_version() -> None:
-    assert bertcli("-V").out == bertcli("--version").out != ""
-
-
 # ------------------------------------------------------------------------------- names of others, and of earlier days
 
 
@@ -182,44 +177,44 @@ def test_help_answers_an_option_of_other_tools() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "answer"),
+    ("line", "answer"),
     [
-        (("encode", "a", "--col", "body"), "there is no option --col. Did you mean --column?"),
-        (("search", "a", "-k", "3"), "Did you mean --top-k?"),
-        (("heads", "a", "--head", "3.2"), "there is no option --head. Did you mean --layer?"),
-        (("search", "a", "--queries", "f"), "Did you mean --query-file?"),
-        (("search", "a", "--vectors", "v.npy"), "stored vectors are given as texts are: -i vectors.npy"),
-        (("evaluate", "a.csv", "--versus", "m"), "two models are compared where -m is given twice"),
-        (("search", "a", "--context=2"), "Did you mean --lines?"),
-        (("search", "a", "-r", "notes"), "give -i a folder, or a quoted pattern"),
-        (("search", "-q", "a"), "the query is the first argument"),
-        (("classify", "a", "--labels", "b,c"), "Did you mean --candidates?"),
-        (("fill-mask", "a", "--labels", "b,c"), "Did you mean --targets?"),
-        (("explain", "a", "--target", "b"), "Did you mean --word?"),
-        (("fill-mask", "a", "--explain"), "bertcli explain shows which words speak for a result"),
-        (("tag", "a", "--json"), "write --format json."),
-        (("classify", "a", "--classifier", "b"), "after the model's name: -m BASE+FILE.safetensors"),
-        (("params", "--html"), "the ending of -o decides: -o FILE.html."),
-        (("export", "--format", "onnx"), "a graph is written as .onnx: bertcli export MODEL FILE.onnx"),
-        (("params", "--hidden-size", "9"), "other sizes stand in a config.json"),
-        (("encode", "a", "--workers", "2"), "uses several processes by itself"),
-        (("serve", "--device", "cuda"), "models run on the processor"),
-        (("answer", "a", "--max-answer-length", "3"), "an answer has 15 tokens at most; in Python"),
-        (("search", "a", "--max-length", "9"), "long passages are searched in parts, and none is cut"),
-        (("tokenize", "a", "--max-length", "9"), "no text is cut here: every token is shown"),
-        (("similarity", "a", "--pooling", "cls"), "vectors are compared as the model makes them"),
-        (("similarity", "a", "--truncate-dim", "8"), "bertcli encode -o stores others, for search"),
-        (("neighbors", "-i", "words.txt"), "a pipe with one a line: bertcli neighbors < FILE"),
+        ("encode a --col body", "there is no option --col. Did you mean --column?"),
+        ("search a -k 3", "Did you mean --top-k?"),
+        ("heads a --head 3.2", "there is no option --head. Did you mean --layer?"),
+        ("search a --queries f", "Did you mean --query-file?"),
+        ("search a --vectors v.npy", "stored vectors are given as texts are: -i vectors.npy"),
+        ("evaluate a.csv --versus m", "two models are compared where -m is given twice"),
+        ("search a --context=2", "Did you mean --lines?"),
+        ("search a -r notes", "give -i a folder, or a quoted pattern"),
+        ("search -q a", "the query is the first argument"),
+        ("classify a --labels b,c", "Did you mean --candidates?"),
+        ("fill-mask a --labels b,c", "Did you mean --targets?"),
+        ("explain a --target b", "Did you mean --word?"),
+        ("fill-mask a --explain", "bertcli explain shows which words speak for a result"),
+        ("tag a --json", "write --format json."),
+        ("classify a --classifier b", "after the model's name: -m BASE+FILE.safetensors"),
+        ("params --html", "the ending of -o decides: -o FILE.html."),
+        ("export --format onnx", "a graph is written as .onnx: bertcli export MODEL FILE.onnx"),
+        ("params --hidden-size 9", "other sizes stand in a config.json"),
+        ("encode a --workers 2", "uses several processes by itself"),
+        ("serve --device cuda", "models run on the processor"),
+        ("answer a --max-answer-length 3", "an answer has 15 tokens at most; in Python"),
+        ("search a --max-length 9", "long passages are searched in parts, and none is cut"),
+        ("tokenize a --max-length 9", "no text is cut here: every token is shown"),
+        ("similarity a --pooling cls", "vectors are compared as the model makes them"),
+        ("similarity a --truncate-dim 8", "bertcli encode -o stores others, for search"),
+        ("neighbors -i words.txt", "a pipe with one a line: bertcli neighbors < FILE"),
         # Not where it would be untrue.
-        (("serve", "--json"), "No such option: --json"),
-        (("serve", "--workers", "2"), "No such option: --workers"),
-        (("encode", "a", "--graph"), "No such option: --graph"),
-        (("params", "-o", "a.csv", "--output=b.svg"), "a run writes one file"),
-        (("params", "bert-large"), "Did you mean bertcli params --variant large?"),
+        ("serve --json", "No such option: --json"),
+        ("serve --workers 2", "No such option: --workers"),
+        ("encode a --graph", "No such option: --graph"),
+        ("params -o a.csv --output=b.svg", "a run writes one file"),
+        ("params bert-large", "Did you mean bertcli params --variant large?"),
     ],
 )
-def test_help_answers_a_wrong_guess(arguments: tuple[str, ...], answer: str) -> None:
-    assert answer in error(bertcli(*arguments))
+def test_help_answers_a_wrong_guess(line: str, answer: str) -> None:
+    assert answer in error(bertcli(*line.split()))
 
 
 def test_help_answers_with_options_that_there_are() -> None:
@@ -232,15 +227,6 @@ def test_words_without_quotes_are_pointed_out() -> None:
     told = bertcli("fill-mask", "Rome", "is", "in", "[MASK].").err
     assert "Note: 4 texts of one word each; a text of several words stands in quotes." in told
     assert "in quotes" not in bertcli("neighbors", "king", "tea", "dog", "cat").err
-
-
-def test_help_of_similarity_and_search_offers_what_works() -> None:
-    options = options_of()
-    assert not {"--resume", "--keep-going"} & {*options["similarity"]}
-    assert not {"--chunk", "--keep-going"} & {*options["search"]}
-    assert not {"--text-pair", "--pair-column"} & {*options["diff"]}
-    assert not {"--pooling", "--in", "--texts"} & {*options["search"]}, "it reads how stored vectors were made"
-    assert not {"--pooling", "--truncate-dim"} & {*options["similarity"]}, "as the model compares"
 
 
 def test_help_keeps_the_lines_of_a_list() -> None:
@@ -259,22 +245,6 @@ def test_help_keeps_the_lines_of_a_list() -> None:
 )
 def test_help_in_short_shows_the_account_the_operations_and_the_loss(command: str, example: str) -> None:
     assert f"\n\n  {example}\n\n" in bertcli(command, "-h", environment=IN_80).out
-
-
-def test_help_in_short_of_a_new_command_shows_its_own_options() -> None:
-    def made_up(
-        model: str = typer.Option("", "--model", rich_help_panel="Model"),
-        louder: bool = typer.Option(False, "--louder"),
-        output: str = typer.Option("", "--output", rich_help_panel="Output"),
-        times: int = typer.Option(1, "--times"),
-    ) -> None:
-        """Made up."""
-
-    app = typer.Typer(add_completion=False)
-    app.command("made-up")(made_up)
-    command = typer.main.get_command(app)
-    names = [option.opts[0] for option in command.params if is_own(option)]
-    assert names == ["--louder", "--times"]
 
 
 def test_the_page_for_who_comes_from_elsewhere_names_what_there_is() -> None:

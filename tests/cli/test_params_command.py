@@ -137,26 +137,26 @@ def test_params_models_beside_each_other_need_no_tokenizer(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("line", "message"),
     [
-        (["--variant", "base", "--heads", "lm"], "no head 'lm'; choose from pooler, mlm, nsp, classifier"),
+        ("--variant base --heads lm", "no head 'lm'; choose from pooler, mlm, nsp, classifier"),
         (
-            ["--variant", "textbook", "--heads", "nsp"],
+            "--variant textbook --heads nsp",
             "no head 'nsp'; choose from pooler, mlm (the heads of the textbook",
         ),
-        (["--variant", "base", "--seq-len", "0"], "it must be 1 to 512."),
-        (["--variant", "base", "--seq-len", "513"], "it must be 1 to 512."),
-        (["--variant", "base", "--batch-size", "0"], "it must be 1 to 1,048,576."),
-        (["--variant", "base", "--vocab-size", "-1"], "at least 1."),
-        (["--variant", "base", "--vocab-size", "9" * 30], "at most 16777216."),
-        (["--variant", "base", "--depth", "-1"], "or more."),
-        (["--config", "/nowhere/config.json"], "/nowhere/config.json is missing: give the path"),
-        (["--variant", "base", "-o", "a.pdf"], ".dot, .mmd, .svg, .png."),
-        (["--variant", "base", "--versus", "./nowhere"], "Variants to compare with are tiny"),
+        ("--variant base --seq-len 0", "it must be 1 to 512."),
+        ("--variant base --seq-len 513", "it must be 1 to 512."),
+        ("--variant base --batch-size 0", "it must be 1 to 1,048,576."),
+        ("--variant base --vocab-size -1", "at least 1."),
+        ("--variant base --vocab-size " + "9" * 30, "at most 16777216."),
+        ("--variant base --depth -1", "or more."),
+        ("--config /nowhere/config.json", "/nowhere/config.json is missing: give the path"),
+        ("--variant base -o a.pdf", ".dot, .mmd, .svg, .png."),
+        ("--variant base --versus ./nowhere", "Variants to compare with are tiny"),
     ],
 )
-def test_params_what_cannot_be_done_is_one_line_that_says_what_can(arguments: list[str], message: str) -> None:
-    assert message in command("params", *arguments).error
+def test_params_what_cannot_be_done_is_one_line_that_says_what_can(line: str, message: str) -> None:
+    assert message in command("params", *line.split()).error
 
 
 @pytest.mark.parametrize(
@@ -181,21 +181,21 @@ ONE_MODEL = "-m, --variant, --config: only one of these can be given."
 
 
 @pytest.mark.parametrize(
-    ("arguments", "why"),
+    ("line", "why"),
     [
-        (["-m", "x", "--variant", "base"], ONE_MODEL),
-        (["-m", "x", "--vocab-size", "9"], "--vocab-size: this needs --variant or --config"),
-        (["--variant", "base", "--versus", "large", "-o", "x.dot"], "Invalid value for --output"),
-        (["--variant", "base", "--versus", "large", "--formulas"], "Invalid value for --formulas"),
-        (["--variant", "huge"], "There is no variant 'huge'"),
-        (["--variant", "base", "--style", "keras", "--depth", "1"], "Invalid value for --depth"),
-        (["--style", "torch"], "'--style': 'torch' is not one of"),
-        (["base"], "Did you mean bertcli params --variant base?"),
-        (["-variant", "base"], "there is no option -variant. Did you mean --variant?"),
+        ("-m x --variant base", ONE_MODEL),
+        ("-m x --vocab-size 9", "--vocab-size: this needs --variant or --config"),
+        ("--variant base --versus large -o x.dot", "Invalid value for --output"),
+        ("--variant base --versus large --formulas", "Invalid value for --formulas"),
+        ("--variant huge", "There is no variant 'huge'"),
+        ("--variant base --style keras --depth 1", "Invalid value for --depth"),
+        ("--style torch", "'--style': 'torch' is not one of"),
+        ("base", "Did you mean bertcli params --variant base?"),
+        ("-variant base", "there is no option -variant. Did you mean --variant?"),
     ],
 )
-def test_params_wrong_usage_says_why(arguments: list[str], why: str) -> None:
-    wrong_usage("params", *arguments, why=why)
+def test_params_wrong_usage_says_why(line: str, why: str) -> None:
+    wrong_usage("params", *line.split(), why=why)
 
 
 def test_params_whole_process_needs_neither_tokenizers_nor_the_hub() -> None:

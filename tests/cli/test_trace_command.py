@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -279,17 +280,15 @@ def test_trace_every_output_is_saved_under_its_path(ending: str, model: Path, tm
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("line", "message"),
     [
-        (["--variant", "base", "--seq-len", "513"], "with this model it must be 1 to 512."),
-        (["-m", "MODEL", "--seq-len", "49"], "with this model it must be 1 to 48."),
-        (["-m", "MODEL", "--heads", "classifier"], "no classifier head; it has pooler, mlm, nsp."),
+        ("--variant base --seq-len 513", "with this model it must be 1 to 512."),
+        ("-m MODEL --seq-len 49", "with this model it must be 1 to 48."),
+        ("-m MODEL --heads classifier", "no classifier head; it has pooler, mlm, nsp."),
     ],
 )
-def test_trace_what_cannot_be_done_is_one_line_that_says_what_can(
-    arguments: list[str], message: str, model: Path
-) -> None:
-    assert message in trace(*(str(model) if one == "MODEL" else one for one in arguments)).error
+def test_trace_what_cannot_be_done_is_one_line_that_says_what_can(line: str, message: str, model: Path) -> None:
+    assert message in trace(*line.replace("MODEL", str(model)).split()).error
 
 
 ONE_MODEL = "-m, --variant, --config: only one of these can be given."
@@ -298,27 +297,26 @@ NO_WEIGHTS = "nothing is computed without weights; give a checkpoint."
 
 
 @pytest.mark.parametrize(
-    ("arguments", "why"),
+    ("line", "why"),
     [
-        (["--variant", "huge"], "--variant: There is no variant 'huge'. Choose from tiny, mini"),
-        (["--variant", "base", "-m", "x"], ONE_MODEL),
-        (["-m", "x", "--vocab-size", "9"], "--vocab-size: this needs --variant or --config"),
-        (["-m", "x", "a text", "--seq-len", "4"], f"--seq-len: {OWN_LENGTH}"),
-        (["-m", "x", "a text", "--batch-size", "4"], f"--batch-size: {OWN_LENGTH}"),
-        (["-m", "x", "--text-pair", "a text"], "--text-pair: give the first text, too"),
-        (["--variant", "base", "a text"], "TEXT: a variant or a config has no tokenizer; give --seq-len instead."),
-        (["--variant", "base", "-o", "x.npz"], f"--output: {NO_WEIGHTS}"),
-        (["--variant", "base", "--time"], f"--time: {NO_WEIGHTS}"),
-        (["-m", "x", "-o", "x.html", "--stats"], "--stats: this is about the table, which the page of a pass does not"),
-        (["-m", "x", "-o", "x.npz", "--formulas"], "--formulas: this is about the table, which a file of arrays"),
-        (["-m", "x", "-o", "x.csv", "--format", "csv"], "--format: the ending of x.csv decides what is written"),
-        (["--variant", "base", "--stats"], f"--stats: {NO_WEIGHTS}"),
-        (["--variant", "base", "--format", "xml"], "'--format': 'xml' is not one of 'table'"),
+        ("--variant huge", "--variant: There is no variant 'huge'. Choose from tiny, mini"),
+        ("--variant base -m x", ONE_MODEL),
+        ("-m x --vocab-size 9", "--vocab-size: this needs --variant or --config"),
+        ("-m x 'a text' --seq-len 4", f"--seq-len: {OWN_LENGTH}"),
+        ("-m x 'a text' --batch-size 4", f"--batch-size: {OWN_LENGTH}"),
+        ("-m x --text-pair 'a text'", "--text-pair: give the first text, too"),
+        ("--variant base 'a text'", "TEXT: a variant or a config has no tokenizer; give --seq-len instead."),
+        ("--variant base -o x.npz", f"--output: {NO_WEIGHTS}"),
+        ("--variant base --time", f"--time: {NO_WEIGHTS}"),
+        ("-m x -o x.html --stats", "--stats: this is about the table, which the page of a pass does not"),
+        ("-m x -o x.npz --formulas", "--formulas: this is about the table, which a file of arrays"),
+        ("-m x -o x.csv --format csv", "--format: the ending of x.csv decides what is written"),
+        ("--variant base --stats", f"--stats: {NO_WEIGHTS}"),
+        ("--variant base --format xml", "'--format': 'xml' is not one of 'table'"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_trace_what_makes_no_sense_is_wrong_usage(arguments: list[str], why: str) -> None:
-    wrong_usage("trace", *arguments, why=why)
+def test_trace_what_makes_no_sense_is_wrong_usage(line: str, why: str) -> None:
+    wrong_usage("trace", *shlex.split(line), why=why)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import Made
 from helpers.pipelines import SAID, same
@@ -12,6 +13,8 @@ from reference import task_cases as cases
 import bertcli
 from bertcli.errors import BertcliError
 from bertcli.model import Model
+from bertcli.tasks.answer import AnswerOptions
+from bertcli.tasks.compute.answer import ContextToken, ContextWindow, answers
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +108,13 @@ def test_answer_finds_room_for_the_context_of_a_long_question(reader: Model) -> 
 def test_answer_refuses(question: str, context: str | None, options: Any, message: str, reader: Model) -> None:
     with pytest.raises(BertcliError, match=message):
         reader.answer([question], [context], **options)
+
+
+def test_answers_of_the_same_text_are_added_ignoring_case() -> None:
+    places = [ContextToken(0, 2, (0, 2)), ContextToken(3, 5, (3, 5))]
+    one = ContextWindow(np.log([0.2, 0.5, 0.3]), np.log([0.2, 0.5, 0.3]), places)
+    (best, *_) = answers([one], "No nO", AnswerOptions(top_k=3, max_answer_length=1))
+    assert best.score == pytest.approx(0.5 * 0.5 + 0.3 * 0.3)
+    assert (best.start, best.end, best.answer) == (0, 2, "No")
+    (best, *_) = answers([one, one], "No nO", AnswerOptions(top_k=1, max_answer_length=1, score="logits"))
+    assert best.score == pytest.approx(2 * np.log(0.5 / 0.2))  # of logits the better one counts

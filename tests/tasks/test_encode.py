@@ -18,9 +18,8 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.folder.files import Folder
 from bertcli.model import Model
-from bertcli.tasks.compute.encode import plan_dense
 from bertcli.tasks.compute.similarity import similarity
-from bertcli.tasks.encode import EncodeOptions, Pooling
+from bertcli.tasks.encode import Pooling
 from bertcli.weights.tensors import open_tensors
 
 TEXTS = ("The cat sat on the mat.", "", "tea", "She poured a cup of hot coffee, and he drank it.")
@@ -67,17 +66,6 @@ def test_encode_zero_vectors_stay_zero(made: Made) -> None:
     zero = np.zeros((2, 4), np.float32)
     assert np.array_equal(unit(zero), zero)
     assert np.array_equal(np.concatenate(list(cosines(zero))), np.eye(2))
-
-
-def test_encode_defaults_are_the_checkpoints(made: Made) -> None:
-    sentence = Sentence(pooling=("cls", "mean"), normalize=True, dense=(Dense(10),), max_seq_length=5)
-    model = bertcli.load(made(sentence=sentence))
-    own = plan_dense(model, EncodeOptions()).steps
-    assert (own.pooling, own.width, own.normalize) == (("cls", "mean"), 10, True)
-    (block,) = model.encode_blocks(TEXTS)
-    assert [len(item.tokens.ids) for item in block.items] == [5, 2, 3, 5]
-    np.testing.assert_allclose(np.linalg.norm(np.asarray(block.vectors), axis=1), 1, rtol=0, atol=1e-6)
-    assert not plan_dense(model, EncodeOptions(normalize=False)).steps.normalize
 
 
 @pytest.mark.parametrize("choice", [{"pooling": "mean"}, {"layer": (0, 1)}])

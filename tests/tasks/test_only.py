@@ -36,7 +36,7 @@ def in_shell(folder: Path, **options: Any) -> str:
     arguments = [part for name, value in options.items() for part in (f"--{name}", ",".join(value))]
     result = command("tag", "-m", folder, "--redact", TEXT, *arguments)
     assert result.status == (0 if result.out else 2 if options["only"] == () else 1)
-    return result.out.strip() or " ".join(result.err.replace("│", " ").split())
+    return result.out.strip() or result.said
 
 
 def in_python(folder: Path, **options: Any) -> str:

@@ -36,8 +36,6 @@ def test_prepared_prompts_that_are_not_there_are_named(tmp_path: Path, made: Mad
     names = "'query', 'passage', 'none', 'document'"
     with pytest.raises(BertcliError, match=rf"no prompt 'x' \(--prompt-name\); it has {names}"):
         bertcli.load(prompted(tmp_path, "default")).encode(["tea"], prompt_name="x")
-    with pytest.raises(BertcliError, match="it names none: give the words themselves with --prompt"):
-        bertcli.load(made()).encode(["tea"], prompt_name="query")
     with pytest.raises(BertcliError, match="not both"):
         bertcli.load(made()).encode(["tea"], prompt_name="query", prompt="x")
     with pytest.raises(BertcliError, match="The prompt leaves no room for text 0"):

@@ -165,17 +165,18 @@ def test_sparse_files_hold_what_records_hold(ending: str, tmp_path: Path) -> Non
 
 @pytest.mark.any_kernel
 @pytest.mark.parametrize(
-    "arguments",
+    "words",
     [
-        ["--pooling", "mean"],
-        ["--layer", "0"],
-        ["--normalize"],
-        ["--truncate-dim", "3"],
-        ["--dtype", "int8"],
+        "--pooling mean",
+        "--layer 0",
+        "--normalize",
+        "--truncate-dim 3",
+        "--dtype int8",
     ],
 )
-def test_sparse_refuses_what_is_for_dense_vectors(arguments: list[str], tmp_path: Path) -> None:
-    refused = wrong_usage("encode", "--sparse", "tea", *arguments, why=f"Invalid value for {arguments[0]}")
+def test_sparse_refuses_what_is_for_dense_vectors(words: str, tmp_path: Path) -> None:
+    option, *value = words.split()
+    refused = wrong_usage("encode", "--sparse", "tea", option, *value, why=f"Invalid value for {option}")
     assert "--sparse" in refused.err
     wrong_usage("encode", "--tokens", "tea", why="is for sparse vectors: give sparse (--sparse), too.")
     array = bertcli("encode", "--sparse", "tea", "-o", tmp_path / "v.npy")
