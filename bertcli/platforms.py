@@ -1,4 +1,4 @@
-"""Differences between operating systems: forks, syncing of folders, memory, the cache's folder.
+"""Differences between operating systems: forks, syncing of folders, memory.
 
 Everything here has a way for a system that lacks it. `.github/decisions/platforms.md` lists the tested systems.
 """
@@ -7,8 +7,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-CACHE_VARIABLE = "BERTCLI_CACHE"  # of the environment: another place for the cache
 
 
 def at_fork(**hooks: Callable[[], Any]) -> None:
@@ -37,11 +35,3 @@ def physical_memory() -> int | None:
     if not hasattr(os, "sysconf"):
         return None
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def cache_folder() -> Path:
-    """The folder for what may be deleted at any time: $BERTCLI_CACHE, or bertcli in the user's folder for caches."""
-    named = os.environ.get(CACHE_VARIABLE)
-    if named:
-        return Path(named).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bertcli"

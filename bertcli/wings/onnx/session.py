@@ -24,15 +24,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertcli import platforms
 from bertcli.engine.packing import Packed
 from bertcli.engine.threads import thread_count
 from bertcli.errors import BertcliError, first_line, quoted
+from bertcli.platforms import at_fork
 from bertcli.tracing.dispatch import Array, Integers
 from bertcli.wings.onnx.graph import IDS, MASK, PLACES, POSITIONS, ROWS, SEGMENTS
 
 logger = logging.getLogger("bertcli")
 
+CACHE_VARIABLE = "BERTCLI_CACHE"  # of the environment: another place for the cache
 PROVIDER = "ExecutionProvider"  # ends the names of ONNX Runtime's devices
 MOST_TOKENS = 2048  # of a run of several sentences: with more, activations leave the caches and nothing is gained
 # times the hidden size: the number of keys to which a token attends in the time of its products (measured: 2.3 to 4.6)
@@ -97,7 +98,7 @@ def _forget() -> None:
     _turn = Lock()
 
 
-platforms.at_fork(after_in_child=_forget)
+at_fork(after_in_child=_forget)
 
 
 @contextmanager
@@ -226,8 +227,11 @@ def groups(widths: Integers, overhead: int, hidden: int) -> Iterator[Integers]:
 
 
 def cache_folder() -> Path:
-    """Return the folder in which graphs are cached."""
-    return platforms.cache_folder() / "onnx"
+    """Return the folder in which graphs are cached: in $BERTCLI_CACHE, or bertcli in the user's folder for caches."""
+    named = os.environ.get(CACHE_VARIABLE)
+    if named:
+        return Path(named).expanduser() / "onnx"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bertcli" / "onnx"
 
 
 def cache_size() -> int:
@@ -251,7 +255,7 @@ def open_cached(model: str, key: str, make: Make, device: str) -> Session:
     except OSError as error:
         raise BertcliError(
             f"ONNX Runtime's graph cannot be written to {folder} ({error.strerror or error}): make room, or name "
-            f"another folder for it ({platforms.CACHE_VARIABLE})."
+            f"another folder for it ({CACHE_VARIABLE})."
         ) from None
     return Session(folder / NAME, device)
 
