@@ -5,11 +5,11 @@ tables.py reads tables with them; a task says which fields its rows have (`RowsO
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from bertcli.errors import quoted
-from bertcli.files.labelled.rows import EntitiesOfText, GivenSpan, TaggedWords
+from bertcli.files.labelled.rows import TaggedWords
 from bertcli.files.texts import is_unicode
 
 # ------------------------------------------------------------------------------- what a field may hold
@@ -45,36 +45,6 @@ def read_number(value: Any) -> float:
     if not math.isfinite(number):
         raise ValueError(f"the score {quoted(value)} is not a number.")
     return number
-
-
-# The names of a span's parts: ours and spaCy's, doccano's.
-STARTS, ENDS = ("start", "start_offset"), ("end", "end_offset")
-SPAN_LABELS = ("label", "entity_group", "entity", "type")
-
-
-def read_spans(value: Any) -> list[GivenSpan]:
-    """A list of entities: {start, end, label}, as spaCy, doccano and records of tag say it, or three values."""
-    if not isinstance(value, list):
-        raise ValueError(f"{quoted(value)} is no list of entities.")
-    spans = []
-    for given in value:
-        if isinstance(given, list) and len(given) == 3:
-            start, end, label = given
-            text = None
-        elif isinstance(given, dict):
-            start, end, label = (_first(given, names) for names in (STARTS, ENDS, SPAN_LABELS))
-            text = given.get("text")
-        else:
-            raise ValueError(f"{quoted(given)} is no entity such as {{start, end, label}}.")
-        is_range = type(start) is int and type(end) is int and 0 <= start < end
-        if not is_range or not isinstance(label, str) or not label:
-            raise ValueError(f"{quoted(given)} is no entity such as {{start, end, label}}.")
-        spans.append(GivenSpan(start, end, label, text if isinstance(text, str) else None))
-    return spans
-
-
-def _first(given: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((given[name] for name in names if name in given), None)
 
 
 # ------------------------------------------------------------------------------------------------------------- fields
@@ -145,20 +115,6 @@ def tagged_words(row: Row) -> Parts:
     """The text of a row's words, which are a list, and these with their tags."""
     row.check_lengths()
     return " ".join(row.text), None, TaggedWords(row.text, row.label)
-
-
-def entities_of_text(row: Row) -> Parts:
-    """The text of a row, and its entities. Errors: ValueError for one that does not lie in the text."""
-    text = row.text
-    for start, end, label, own_text in row.label:
-        if end > len(text):
-            raise ValueError(f"the {label} of characters {start} to {end} ends after the text, which has {len(text)}.")
-        if own_text is not None and own_text != text[start:end]:
-            raise ValueError(
-                f"the {label} {quoted(own_text)} is not at characters {start} to {end}, where there is "
-                f"{quoted(text[start:end])}: count characters, not bytes."
-            )
-    return text, None, EntitiesOfText(row.label)
 
 
 # Fields of several tasks. NOTHING: the task has no such field.

@@ -63,21 +63,6 @@ class TaggedWords(NamedTuple):
     tags: list[str]
 
 
-class GivenSpan(NamedTuple):
-    """An entity as data give it, in characters; text: what it says of itself, if that is there."""
-
-    start: int
-    end: int
-    label: str
-    text: str | None
-
-
-class EntitiesOfText(NamedTuple):
-    """The label of a text for `tag`, where the text is not given as words: its entities."""
-
-    spans: list[GivenSpan]
-
-
 class LabelledText(NamedTuple):
     """A text with its label (`text.label`), and the values of the fields that --by and --cluster name."""
 

@@ -20,12 +20,10 @@ from bertcli.files.labelled.fields import (
     TEXT,
     WORDS,
     FieldSpec,
-    entities_of_text,
-    read_spans,
     read_texts,
     tagged_words,
 )
-from bertcli.files.labelled.rows import EntitiesOfText, Flags
+from bertcli.files.labelled.rows import Flags
 from bertcli.files.texts import Text
 from bertcli.model import Model
 from bertcli.statistics import metrics
@@ -45,6 +43,7 @@ from bertcli.tasks.parts.label_schemes import (
 )
 from bertcli.wings.evaluate.evaluators.classification import MACRO_F1
 from bertcli.wings.evaluate.evaluators.evaluator import F1, Evaluator, FigureSpec, RowShape
+from bertcli.wings.evaluate.load.given_spans import EntitiesOfText, entities_of_text, read_spans
 from bertcli.wings.evaluate.load.labelled import Labelled, texts_of
 from bertcli.wings.evaluate.options import Evaluate
 from bertcli.wings.evaluate.outcome import Details, Names, Outcome, usable
