@@ -7,7 +7,7 @@ from bertcli.analysis.params.rows import Count, SummaryRow
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import family
 from bertcli.network.module import parameters
-from bertcli.weights.loading import UNREAD
+from bertcli.weights.loading import UNREAD, TensorUse
 
 
 def rows_outside(model: LoadedModel) -> Iterator[SummaryRow]:
@@ -30,16 +30,17 @@ def rows_outside(model: LoadedModel) -> Iterator[SummaryRow]:
             whole=count,
         )
         before[chain] = (name,)
-    member = family(model.config.model_type)
-    prefix = member.prefix_in([use.name for use in model.uses])
-    for part in member.ignored_prefixes:
-        uses = [use for use in model.uses if use.why == UNREAD and use.name.startswith(f"{prefix}{part}")]
-        if not uses:
-            continue
+    prefix = family(model.config.model_type).prefix_in([use.name for use in model.uses])
+    unread: dict[str, list[TensorUse]] = {}
+    for use in model.uses:
+        if use.why == UNREAD and use.name.startswith(prefix):
+            part = use.name.removeprefix(prefix).partition(".")[0]
+            unread.setdefault(part, []).append(use)
+    for part, uses in unread.items():
         params = sum(prod(use.shape) for use in uses)
         count = Count(params, sum(use.bytes for use in uses), str(params), str(params))
         yield SummaryRow(
-            path=part.removesuffix("."),
+            path=part,
             type="not used",
             output_shape="",
             **count._asdict(),
