@@ -113,7 +113,7 @@ def test_without_its_wing_no_option_offers_an_engine(package: Path) -> None:
         left = _said(package, commands)
     finally:
         kept.rename(folder)
-    assert "numpy (default); onnx: ONNX Runtime (" in " ".join(offered["encode"].split())
+    assert "numpy (default). onnx: ONNX Runtime (" in " ".join(offered["encode"].split())
     assert "numpy, onnx, or onnx-int8. (default: onnx if ONNX" in " ".join(offered["serve"].split())
     assert "--engine NAME              numpy (default).\n" in left["encode"]
     assert "--engine NAME              numpy. (default: numpy)\n" in left["serve"]
