@@ -112,16 +112,16 @@ def parameters_of(group: Any, endings: tuple[str, ...] = (), hidden: bool = Fals
             **option.settings,
             "metavar": option.metavar,
             "help": option.help,
-            "rich_help_panel": option.panel,
+            "rich_help_panel": option.panel or getattr(group, "panel", None),
             "show_default": False,
             "hidden": hidden,
         }
         if "{endings}" in option.help:  # of the option -o
             settings["help"] = option.help.replace("{endings}", ", ".join(endings or group.endings))
+        info: Any
         if option.argument:
             info, default = typer.Argument(**settings), Parameter.empty if default is ... else default
         else:
-            settings["rich_help_panel"] = option.panel or getattr(group, "panel", None)
             info = typer.Option(*(option.names or [option.shown_name]), min=option.least, **settings)
         if option.read or option.once:
             annotation, default = list[str] | None, None
