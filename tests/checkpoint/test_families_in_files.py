@@ -12,7 +12,6 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.folder.files import Folder
 from bertcli.models.gte import GteConfig
-from bertcli.models.modernbert import ModernBertConfig
 from bertcli.models.registry import family, parse_config, variants
 from bertcli.weights.tensors import open_tensors
 
@@ -227,20 +226,6 @@ def test_families_in_files_capacity_and_segments() -> None:
     assert found["distilbert-base"] == found["deberta-v3-base"] == (512, 1)
     assert found["electra-small"] == found["albert-base"] == found["base"] == (512, 2)
     assert found["modernbert-base"] == (8192, 1)
-
-
-@pytest.mark.parametrize(
-    ("keys", "thetas"),
-    [
-        ({}, {10000.0, 160000.0}),
-        ({"local_rope_theta": None}, {160000.0}),  # transformers 4 reads it so, and 5 fails at it
-        ({"local_rope_theta": None, "global_rope_theta": 50000}, {50000.0}),
-    ],
-)
-def test_families_in_files_local_layers_without_a_base_of_their_own(keys: dict[str, Any], thetas: set[float]) -> None:
-    config = parse_config({**MODERN, "num_hidden_layers": 2, **keys})
-    assert isinstance(config, ModernBertConfig)
-    assert {rope.rope_theta for rope in config.ropes} == thetas
 
 
 def test_families_in_files_a_discriminator_fills_no_masks(tmp_path: Path) -> None:

@@ -242,20 +242,6 @@ def test_static_models_leave_out_unknown_words_wherever_tokens_are_shown(tmp_pat
     assert "config.json has the max_length 0" in refused.err
 
 
-@pytest.mark.parametrize("layout", ["folder", "model2vec"])
-def test_static_models_put_nothing_around_a_text(tmp_path: Path, layout: str) -> None:
-    write_static(tmp_path, layout)
-    (tokens,) = bertcli.load(tmp_path).tokenizer.encode(["hot tea"])
-    assert tokens.pieces == ["hot", "tea"]
-    shown = command("tokenize", "-m", tmp_path, "hot tea", "--format", "jsonl").out
-    assert json.loads(shown)["tokens"] == ["hot", "tea"]
-    told = command("encode", "-m", tmp_path, "tea", "--format", "jsonl").err
-    assert "mean of the rows of a static model's table" in told
-    assert "embeddings" in command("params", "-m", tmp_path).out
-    assert "embed" in command("trace", "-m", tmp_path, "hot tea").out
-    assert "its heads: none" in command("fill-mask", "-m", tmp_path, "[MASK]").err
-
-
 def test_static_models_cut_texts_where_their_tokenizer_does(tmp_path: Path) -> None:
     write_static(tmp_path, "root")
     file = tmp_path / "tokenizer.json"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -154,25 +155,23 @@ def test_commands_similarity_says_what_many_cosines_take(
 
 
 @pytest.mark.parametrize(
-    ("command", "head", "options"),
+    ("line", "head"),
     [
-        ("encode", "model", []),
-        ("encode", "pretraining", ["--chunk", "8"]),
-        ("encode", "pretraining", ["--sparse"]),
-        ("classify", "classifier", ["--text-pair", "tea"]),
-        ("fill-mask", "pretraining", []),
-        ("tag", "token_classifier", []),
-        ("answer", "qa", ["--context", "She drank tea."]),
+        ("encode", "model"),
+        ("encode --chunk 8", "pretraining"),
+        ("encode --sparse", "pretraining"),
+        ("classify --text-pair tea", "classifier"),
+        ("fill-mask", "pretraining"),
+        ("tag", "token_classifier"),
+        ("answer --context 'She drank tea.'", "qa"),
     ],
 )
-def test_commands_parquet_has_the_same_types_without_rows(
-    command: str, head: str, options: list[str], made: Made, tmp_path: Path
-) -> None:
+def test_commands_parquet_has_the_same_types_without_rows(line: str, head: str, made: Made, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     schemas = []
     for texts in ("", "She drank [MASK].\n"):
         file = tmp_path / "v.parquet"
-        assert bertcli(command, "-m", made(head=head, seed=7), *options, "-o", file, stdin=texts).status == 0
+        assert bertcli(*shlex.split(line), "-m", made(head=head, seed=7), "-o", file, stdin=texts).status == 0
         assert bool(len(parquet.read_table(file))) == bool(texts)
         schemas.append(parquet.read_schema(file))
     assert schemas[0] == schemas[1]
@@ -187,16 +186,16 @@ def test_commands_dash_is_a_text_and_where_standard_input_is_read_is_told(model:
 def test_commands_bundled_model_is_named(model: Path, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     sentiment = made(head="classifier")
     monkeypatch.setattr("bertcli.folder.hub.sample", lambda name: sentiment if name == "bert-mini-sentiment" else model)
-    for arguments, name in (
-        (["classify", "tea"], "bert-mini-sentiment"),
-        (["classify", "--head", "nsp", "tea", "--text-pair", "x"], "bert-mini-mlm"),
-        (["fill-mask", "[MASK]"], "bert-mini-mlm"),
-        (["encode", "tea"], "bert-mini-sentence"),
-        (["encode", "--sparse", "tea"], "bert-mini-mlm"),
-        (["score", "tea"], "bert-mini-mlm"),
-        (["tokenize", "tea"], "bert-mini-mlm"),
+    for line, name in (
+        ("classify tea", "bert-mini-sentiment"),
+        ("classify --head nsp tea --text-pair x", "bert-mini-mlm"),
+        ("fill-mask [MASK]", "bert-mini-mlm"),
+        ("encode tea", "bert-mini-sentence"),
+        ("encode --sparse tea", "bert-mini-mlm"),
+        ("score tea", "bert-mini-mlm"),
+        ("tokenize tea", "bert-mini-mlm"),
     ):
-        result = bertcli(*arguments)
+        result = bertcli(*line.split())
         assert result.status == 0, result.err
         assert name in result.err.splitlines()[0]
 

@@ -85,9 +85,9 @@ def test_process_closed_pipe_ends_quietly(model: Path) -> None:
     assert [line for line in err.splitlines() if not line.startswith(b"Note: ")] == []
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["encode", "--help"], ["params", "--variant", "tiny"]])
-def test_process_pipe_that_nobody_reads_is_no_failure(arguments: list[str]) -> None:
-    with forked(*arguments, code=f"import time; time.sleep(0.3); {MAIN}", stdout=PIPE, stderr=PIPE) as process:
+@pytest.mark.parametrize("line", ["--help", "encode --help", "params --variant tiny"])
+def test_process_pipe_that_nobody_reads_is_no_failure(line: str) -> None:
+    with forked(*line.split(), code=f"import time; time.sleep(0.3); {MAIN}", stdout=PIPE, stderr=PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
@@ -183,15 +183,17 @@ builtins.__import__ = interrupted
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 @pytest.mark.parametrize(
-    ("arguments", "unbuffered"),
+    ("line", "unbuffered"),
     [
-        *((["tokenize", "-m", "MODEL", "tea", "--format", one], "") for one in ("table", "json", "jsonl")),
-        (["--help"], ""),
-        (["--help"], "1"),
+        ("tokenize -m MODEL tea --format table", ""),
+        ("tokenize -m MODEL tea --format json", ""),
+        ("tokenize -m MODEL tea --format jsonl", ""),
+        ("--help", ""),
+        ("--help", "1"),
     ],
 )
-def test_process_full_standard_output(arguments: list[str], unbuffered: str, model: Path) -> None:
-    words = [str(model) if one == "MODEL" else one for one in arguments]
+def test_process_full_standard_output(line: str, unbuffered: str, model: Path) -> None:
+    words = line.replace("MODEL", str(model)).split()
     with open("/dev/full", "wb") as full:
         result = run(*words, stdout=full, environment={**os.environ, "PYTHONUNBUFFERED": unbuffered})
     assert result.returncode == 1
@@ -199,37 +201,37 @@ def test_process_full_standard_output(arguments: list[str], unbuffered: str, mod
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "unbuffered"),
+    ("line", "status", "unbuffered"),
     [
-        (["score", "-m", "/nowhere", "tea"], 1, ""),
-        (["score", "--nope"], 2, ""),
-        (["--help"], 0, ""),
-        (["tokenize", "tea"], 0, "1"),
+        ("score -m /nowhere tea", 1, ""),
+        ("score --nope", 2, ""),
+        ("--help", 0, ""),
+        ("tokenize tea", 0, "1"),
     ],
 )
-def test_process_status_is_told_when_nobody_listens(arguments: list[str], status: int, unbuffered: str) -> None:
+def test_process_status_is_told_when_nobody_listens(line: str, status: int, unbuffered: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     try:
         for stdout in (writer, subprocess.DEVNULL):
             environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
-            done = run(*arguments, stdout=stdout, stderr=writer, environment=environment)
+            done = run(*line.split(), stdout=stdout, stderr=writer, environment=environment)
             assert done.returncode == status
     finally:
         os.close(writer)
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["encode", "--help"], ["classify", "--format", "x"], ["--show-completion"]]
-)
-def test_process_help_loads_nothing_heavy(arguments: list[str]) -> None:
+@pytest.mark.parametrize("line", ["--help", "--version", "encode --help", "classify --format x", "--show-completion"])
+def test_process_help_loads_nothing_heavy(line: str) -> None:
     code = (
         "import sys\nfrom bertcli.cli import main\nsys.argv = ['bertcli', *sys.argv[1:]]\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "heavy = {'numpy', 'tokenizers', 'huggingface_hub', 'safetensors'} & set(sys.modules)\n"
         "sys.exit(f'loaded: {heavy}' if heavy else 0)\n"
     )
-    result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=False, timeout=SECONDS)
+    result = subprocess.run(
+        [sys.executable, "-c", code, *line.split()], capture_output=True, check=False, timeout=SECONDS
+    )
     assert result.returncode == 0, result.stderr
 
 

@@ -154,14 +154,6 @@ def _in_order(cells: list[str], line: str) -> bool:
     return re.search(r"\s{2,}.*?".join(map(re.escape, cells)), line) is not None
 
 
-def test_trace_all_layers_are_shown_when_asked_for() -> None:
-    done = trace("--variant", "tiny", "--all-layers")
-    assert done.out.count("a) linear Q") == 2
-    assert " Encoder layer 1:\n" in done.out
-    assert " Encoder layer 2:\n" in done.out
-    assert trace("--variant", "tiny").out.count("a) linear Q") == 1
-
-
 def test_trace_below_the_table_stand_sizes_and_totals() -> None:
     below = trace("--variant", "base").out.split("\n\n")[1].splitlines()
     assert below == [

@@ -14,19 +14,19 @@ import bertcli as library
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    "line",
     [
-        ["diff", "bert-mini-sentence", "--versus", "bert-mini-sentence", "--check", "all"],
-        ["params", "--variant", "tiny"],
-        ["trace", "--variant", "tiny"],
-        ["info", "bert-mini-sentence"],
+        "diff bert-mini-sentence --versus bert-mini-sentence --check all",
+        "params --variant tiny",
+        "trace --variant tiny",
+        "info bert-mini-sentence",
     ],
 )
-def test_commands_whose_texts_are_optional_leave_a_pipe_alone(arguments: list[str]) -> None:
+def test_commands_whose_texts_are_optional_leave_a_pipe_alone(line: str) -> None:
     """A pipe that stays open does not stop them, and a shell's loop keeps its lines."""
     reader, writer = os.pipe()
     os.write(writer, b"a line of the shell's\n")
-    done = forked(*arguments, stdin=reader)
+    done = forked(*line.split(), stdin=reader)
     assert done.returncode == 0, done.stderr
     os.close(writer)
     with os.fdopen(reader) as rest:

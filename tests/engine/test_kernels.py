@@ -59,11 +59,6 @@ def test_blocks_and_layouts_change_no_bit(name: str, tokens: int) -> None:
         assert np.array_equal(found, expected)
 
 
-def test_a_bias_alone() -> None:
-    x, bias = np.ones((3, 4), dtype=np.float32), np.arange(4, dtype=np.float32)
-    assert np.array_equal(kernels.activate(x, None, bias), [[1, 2, 3, 4]] * 3)
-
-
 @pytest.mark.parametrize("shape", [(0, 8), (8, 0)])
 def test_nothing_is_no_trouble(shape: tuple[int, int]) -> None:
     assert kernels.activate(np.empty(shape, dtype=np.float32), "gelu").shape == shape

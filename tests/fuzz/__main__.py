@@ -1,20 +1,17 @@
-"""Fuzz every reader of bertcli: `python tests/fuzz [--cases N] [--minutes M] [--parts csv,gz] [--engine atheris]`.
+"""Fuzz every reader of bertcli: `python tests/fuzz [--cases N] [--minutes M] [--parts csv,gz]`.
 
 Each round of cases runs in a process of its own whose memory is bounded (address space above what it has at its start),
 and each case has its time. What is found (anything but a result or a BertcliError of one short line; a crash, a hang)
-is saved in --keep. Status 1 when something was. With `--engine atheris` the cases are drawn by the lines of code they
-reach, where atheris is installed.
+is saved in --keep. Status 1 when something was.
 """
 
 import argparse
 import contextlib
 import hashlib
-import importlib
 import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -31,36 +28,28 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=5, help="time for a case")
     parser.add_argument("--memory", type=int, default=256, help="MiB for a round beyond an idle process")
-    parser.add_argument("--engine", choices=["hypothesis", "atheris"], default="hypothesis")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-found"), help="folder for what is found")
     options = parser.parse_args()
     os.environ |= {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
-    atheris, parts = load(options.engine)
-    chosen = {name: parts[name] for name in (options.parts.split(",") if options.parts else parts)}
+    # The tokenizers library reads these when it is loaded.
+    from fuzz.parts import PARTS
+
+    chosen = {name: PARTS[name] for name in (options.parts.split(",") if options.parts else PARTS)}
     by_part = {name: Outcomes() for name in chosen}
     limits = Limits(options.seconds, options.memory << 20)
     end = time.monotonic() + 60 * options.minutes
-    together = min(ROUND if atheris is None else 10 * ROUND, options.cases)  # atheris learns as it goes
+    together = min(ROUND, options.cases)
     rounds = [(number, name) for number in range(-(-options.cases // together)) for name in chosen]
     with contextlib.suppress(KeyboardInterrupt):  # the table tells what was done
         for number, name in rounds:
             if time.monotonic() > end:
                 break
-            outcomes = guarded(Round(chosen[name], options.seed + number, together, limits, atheris))
+            outcomes = guarded(Round(chosen[name], options.seed + number, together, limits))
             by_part[name].add(outcomes)
             for report, files in outcomes.found.values():
                 keep(options.keep / name, report, files)
     show(by_part)
     return 1 if any(outcomes.found for outcomes in by_part.values()) else 0
-
-
-def load(engine: str) -> tuple[Any, dict[str, Any]]:
-    """The atheris module, if it is wanted, and the parts; it has to watch bertcli being imported."""
-    atheris = importlib.import_module("atheris") if engine == "atheris" else None
-    watching = atheris.instrument_imports(include=["bertcli"]) if atheris else contextlib.nullcontext()
-    with watching:
-        parts: dict[str, Any] = importlib.import_module("fuzz.parts").PARTS
-    return atheris, parts
 
 
 def keep(folder: Path, report: str, files: dict[str, bytes]) -> None:

@@ -4,13 +4,11 @@ import contextlib
 import mmap
 import os
 import pickle
-import random
 import resource
 import select
 import shutil
 import signal
 import struct
-import sys
 import tempfile
 import time
 import traceback
@@ -97,13 +95,12 @@ def signature(report: str) -> str:
 
 
 class Round(NamedTuple):
-    """Cases of a part to run; `atheris` is that module, or None where hypothesis draws the cases by itself."""
+    """Cases of a part to run."""
 
     part: Any
     seed: int
     cases: int
     limits: Limits
-    atheris: Any = None
 
 
 def run(this: Round, state: mmap.mmap, deliver: Callable[[Outcomes], None]) -> None:
@@ -132,35 +129,10 @@ def run(this: Round, state: mmap.mmap, deliver: Callable[[Outcomes], None]) -> N
         if outcome == "found":
             outcomes.found.setdefault(signature(report), (report, dict(files)))
 
-    def end() -> None:
-        outcomes.peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) * 1024
-        shutil.rmtree(folder)
-        deliver(outcomes)
-
-    def stop() -> None:
-        if outcomes.counts.total() >= this.cases:
-            end()
-
-    test: Any = one
-    if this.atheris is not None:
-        explore(this, test.hypothesis.fuzz_one_input, stop)
-    test()
-    end()
-
-
-def explore(this: Round, one: Callable[[bytes], object], stop: Callable[[], object]) -> None:
-    """Cases from bytes that reach new lines; `stop` ends the process when there were enough, for this never returns."""
-
-    def step(data: bytes) -> None:
-        one(data)
-        stop()
-
-    corpus = Path(tempfile.mkdtemp(prefix="fuzz"))  # to begin with: hypothesis makes nothing of a few bytes
-    for i in range(50):
-        (corpus / str(i)).write_bytes(random.Random(1000 * this.seed + i).randbytes(64 << i % 6))
-    flags = ["-verbosity=0", "-max_len=4096", "-len_control=0", "-rss_limit_mb=0", f"-seed={this.seed + 1}"]
-    this.atheris.Setup([sys.argv[0], *flags, str(corpus)], step)
-    this.atheris.Fuzz()
+    one()
+    outcomes.peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) * 1024
+    shutil.rmtree(folder)
+    deliver(outcomes)
 
 
 def guarded(this: Round) -> Outcomes:

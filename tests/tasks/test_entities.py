@@ -1,39 +1,16 @@
-"""How labels of pieces become entities: words, groups and windows, in numbers that can be followed by hand."""
+"""Which entities count where windows of a long text overlap, in numbers that can be followed by hand."""
 
 from itertools import pairwise
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertcli.tasks.compute.tag import Entity, Labelling, Piece, entities, merged, merged_pieces
-from bertcli.tasks.parts.label_schemes import LabelSet, Tag
-from bertcli.tasks.tag import Aggregation
-
-LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC", "E-ORG")
-SET = LabelSet(LABELS)
+from bertcli.tasks.compute.tag import Entity, merged, merged_pieces
+from bertcli.tasks.parts.label_schemes import Tag
 
 
 def an_entity(label: str, score: float, start: int, end: int, position: int) -> Entity:
     return Entity(label, score, "", start, end, position, Tag("I", label))
-
-
-def row_of(label: str, probability: float = 0.9) -> list[float]:
-    rest = (1 - probability) / (len(LABELS) - 1)
-    return [probability if one == label else rest for one in LABELS]
-
-
-def found(labels: list[str], ignore: tuple[str, ...] = ("O",), aggregation: Aggregation = "simple") -> list[Entity]:
-    """Entities of words a, b, c … that have these labels with a probability of 0.9."""
-    pieces = [Piece(i + 1, 2 * i, 2 * i + 1, "abcdefgh"[i], False) for i in range(len(labels))]
-    rows = np.array([row_of(label) for label in labels])
-    return entities(pieces, rows, SET, Labelling(aggregation, ignore=ignore), " ".join)
-
-
-def test_entities_leave_labels_out_after_grouping() -> None:
-    assert [entity.label for entity in found(["O", "MISC", "O"], ignore=())] == ["O", "MISC", "O"]
-    assert [entity.word for entity in found(["MISC", "O", "MISC"], ignore=("O", "PER"))] == ["a", "c"]
-    assert [entity.label for entity in found(["B-PER", "I-PER", "O"], ("O", "I-PER"), "none")] == ["B-PER"]
 
 
 def test_entities_of_overlapping_windows_keep_the_longer_then_the_likelier() -> None:

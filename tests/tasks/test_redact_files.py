@@ -116,26 +116,26 @@ def test_other_commands_read_a_folder(redact: Redact, letters: dict[str, bytes],
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("words", "message"),
     [
-        (("-i", "letters", "-o", "letters"), "the texts are read from letters"),
-        (("-i", "letters", "-o", "letters/"), "the texts are read from letters"),
-        (("-i", "letters", "-o", "letters/out"), "the texts are read from letters"),
-        (("-i", "letters", "-o", "."), "the texts are read from letters"),
-        (("-i", "letters", "-o", "full"), "there are files in it already"),
-        (("-i", "letters", "-o", "letters/a.txt"), "the texts are read from it"),
-        (("-i", "letters/a.txt", "-o", "out/"), "a folder is written where a folder is read (-i FOLDER)"),
-        (("-i", "letters", "-i", "full", "-o", "out/"), "a folder is written where a folder is read (-i FOLDER)"),
-        (("-i", "letters", "-o", "none/out"), "there is no folder"),
-        (("-i", "full", "-o", "out/"), "full/x.fasta cannot be written again"),
+        ("-i letters -o letters", "the texts are read from letters"),
+        ("-i letters -o letters/", "the texts are read from letters"),
+        ("-i letters -o letters/out", "the texts are read from letters"),
+        ("-i letters -o .", "the texts are read from letters"),
+        ("-i letters -o full", "there are files in it already"),
+        ("-i letters -o letters/a.txt", "the texts are read from it"),
+        ("-i letters/a.txt -o out/", "a folder is written where a folder is read (-i FOLDER)"),
+        ("-i letters -i full -o out/", "a folder is written where a folder is read (-i FOLDER)"),
+        ("-i letters -o none/out", "there is no folder"),
+        ("-i full -o out/", "full/x.fasta cannot be written again"),
     ],
 )
 def test_a_folder_is_never_written_over_what_is_there(
-    redact: Redact, letters: dict[str, bytes], arguments: tuple[str, ...], message: str
+    redact: Redact, letters: dict[str, bytes], words: str, message: str
 ) -> None:
     write("full/x.fasta", ">a\nAnna\n")
     before = written(".")
-    assert message in redact(*arguments).error
+    assert message in redact(*words.split()).error
     assert written(".") == before
     assert not Path("out").exists()
 
