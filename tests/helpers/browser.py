@@ -11,9 +11,7 @@ from helpers.deadlines import SECONDS
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
-    # One process draws, without what stands in for a graphics card: a fifth of the processor time.
-    "--in-process-gpu", "--disable-gpu-compositing", "--disable-software-rasterizer",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 
 
