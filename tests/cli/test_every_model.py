@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from helpers.adapters import CASES, write_lora
 from helpers.checkpoint_files import Sentence, write_sentence
 from helpers.examples import asked, commands, try_each
@@ -30,7 +29,7 @@ from helpers.vocabulary import pieces, write_tokenizer_json
 from reference.family_cases import CAUSAL, EXPERTS, MOSAIC, ROPES, WINDOWS
 
 import bertcli
-from bertcli.cli.app import application
+from bertcli.cli.app import every_command
 
 TEXT = "the good king drank hot tea"
 WITHOUT_MODEL = {"guide", "info", "doctor", "mcp", "plugin"}
@@ -142,9 +141,8 @@ def test_each_command_is_right_or_refuses(kind: str, models: Callable[[str], Pat
     record = asked(folder)
     assert record["problems"] == []
     try_each(record, folder, tmp_path)
-    group: Any = typer.main.get_command(application())
     usable = {name.split()[0] for name in commands(record)} | WITHOUT_MODEL
-    for command in sorted(group.commands.keys() - usable - {"search"}):
+    for command in sorted({command.name for command in every_command()} - usable - {"search"}):
         assert command in REFUSED, f"add arguments of {command} to REFUSED in this file"
         assert run(command, "-m", folder, *shlex.split(REFUSED[command])).error, command
 

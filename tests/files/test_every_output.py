@@ -148,7 +148,8 @@ def known(record: Any) -> Iterator[Row]:
         yield {"layer": layer["layer"], "accuracy_value": layer["accuracy"]["value"], "control": layer["control"]}
 
 
-REVIEWS = str(Path(__file__).parents[1] / "data" / "reviews.csv")
+pytestmark = pytest.mark.usefixtures("few_draws")
+LABELLED = "text,label\n" + "a cup of tea,1\nthe king,0\n" * 5
 SCORED = {"score": four}
 
 
@@ -204,7 +205,8 @@ DOORS = [
          {"rollout": "{:.1%}".format}, FIGURES, whole=True),
     Door("patch", (TEXTS[0], "The [MASK] ran, =1 on \x1b[31mthe mat."), patched, {"effect": "{:+z.3f}".format}, FIGURES,
          whole=True),
-    Door("probe", ("-i", REVIEWS), known, {"accuracy_value": two, "control": four}, FIGURES, whole=True),
+    Door("probe", ("-i", "LABELLED", "--folds", "3"), known, {"accuracy_value": two, "control": four}, FIGURES,
+         whole=True),
     Door("diff", ("--versus", "OTHER", PLAIN[0]), parts("steps"), {"path": str, "max_abs": "{:.2e}".format, "max_rel":
          "{:.2e}".format, "cosine": "{:.6f}".format}, PAGES, whole=True),
     Door("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, whole=True),
@@ -230,7 +232,9 @@ def call(door: Door, made: Made, *more: str | Path) -> Any:
     if "VECTORS" in door.arguments and not vectors.exists():
         pytest.importorskip("pyarrow")
         assert bertcli("encode", "-m", model, *TEXTS, "-o", vectors).status == 0
-    named = {"OTHER": other, "VECTORS": vectors}
+    labelled = model.with_suffix(".csv")
+    labelled.write_text(LABELLED, encoding="utf-8")
+    named = {"OTHER": other, "VECTORS": vectors, "LABELLED": labelled}
     arguments = [named.get(argument, argument) for argument in door.arguments]
     return bertcli(door.command, *([model] if door.command == "diff" else ["-m", model]), *arguments, *more)
 
