@@ -32,6 +32,7 @@ from bertcli.cli import COLLECT_AFTER
 from bertcli.engine import blas
 from bertcli.engine.threads import cores
 from bertcli.model import Model
+from bertcli.weights.tensors import StoredTensor
 
 Made = Callable[..., Path]
 
@@ -90,6 +91,28 @@ def no_waiting() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         patch.setattr(passes, "MOST_PASSES", 2)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def converted_once() -> Iterator[None]:
+    """The matrices of the bundled models, which are stored as halves, are converted once, not in each of the tests.
+
+    They are read-only, and their files are those of the repository.
+    """
+    convert = StoredTensor.float32
+    converted: dict[tuple[Path, str], Any] = {}
+
+    def float32(tensor: StoredTensor) -> Any:
+        if tensor.file.parent.parent.name != "sample_weights" or tensor.array.ndim != 2:
+            return convert(tensor)
+        key = tensor.file, tensor.name
+        if key not in converted:
+            converted[key] = convert(tensor)
+        return converted[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StoredTensor, "float32", float32)
         yield
 
 
