@@ -69,6 +69,7 @@ class Process:
             "HF_HOME": str(home / "hf"),
             "HF_ENDPOINT": url,
             "NO_PROXY": "127.0.0.1,localhost",
+            "SSL_CERT_DIR": str(home),  # no certificates: all that the system has take longer than most answers
         }
         streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": stderr}
         self.process = fork(code=SCRIPT, environment=inherited | settings | environment, **streams)
