@@ -128,15 +128,20 @@ def test_openai_clients_may_send_ids_of_the_models_own_vocabulary(sentence: Mode
             assert "is not in the vocabulary" in refused.body["error"]["message"]
 
 
-def test_hub_client_of_several_models_names_one(sentence: Model) -> None:
-    filler = bertcli.load("bert-mini-mlm")
-    with serving([sentence, filler]) as running:
+def test_hub_client_of_several_models_names_one_or_asks_what_one_alone_can(sentence: Model, made: Made) -> None:
+    filler, reader = bertcli.load("bert-mini-mlm"), bertcli.load(made(**cases.READER))
+    with serving([sentence, filler, reader]) as running:
         hubs = [InferenceClient(model=f"{running.url}/models/{one.name}", token="none") for one in (sentence, filler)]
         with hubs[0], hubs[1]:
             vector = hubs[0].feature_extraction(TEXTS[0])
             np.testing.assert_allclose(vector, sentence.encode([TEXTS[0]]), atol=1e-6)
             words = hubs[1].fill_mask("She poured a cup of hot [MASK].", top_k=3)
             assert [each.token_str for each in words] == ["tea", "water", "coffee"]
+        question, context = cases.QUESTIONS[0]
+        (record,) = reader.answer([question], [context])
+        with InferenceClient(model=running.url, token="none") as hub:
+            best = hub.question_answering(question, context, top_k=2)[0]
+            assert best.answer == record["answers"][0]["answer"]
 
 
 @pytest.mark.parametrize("one", ["bert-mini-sentence"], indirect=True)
