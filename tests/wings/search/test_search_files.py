@@ -510,6 +510,22 @@ def test_search_files_compare_sparse_vectors_as_the_folder_says(folder: Path, tm
     assert found[0]["score"] == pytest.approx(1)
 
 
+def test_search_files_by_sparse_vectors_of_bge_m3_sums_products(folder: Path) -> None:
+    """Its dense vectors are compared by cosines."""
+    model = write_bge_m3(folder / "bge-m3")
+    Path("texts.txt").write_text("".join(f"{line}\n" for line in DOCUMENTS), encoding="utf-8")
+    texts = (QUERIES[1], *DOCUMENTS)
+    query, *documents = bertcli("encode", "-m", model, "--sparse", *texts, "--format", "jsonl").records
+    weights: dict[int, float] = dict(zip(query["indices"], query["values"], strict=True))
+    expected = {}
+    for document in documents:
+        entries = zip(document["indices"], document["values"], strict=True)
+        expected[document["text"]] = sum(weights.get(index, 0.0) * value for index, value in entries)
+    found = {hit["text"]: hit["score"] for hit in hits("-m", model, QUERIES[1], "-i", "texts.txt", "--sparse")}
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert max(expected.values()) > 0.1
+
+
 def test_search_files_damaged_index_of_sparse_vectors_is_one_line(folder: Path) -> None:
     search = ("search", "dog", "-i", "notes.txt", "--sparse", "-m", write_bge_m3(folder / "bge"), "--index", "n.index")
     assert bertcli(*search).status == 0
