@@ -99,6 +99,18 @@ def test_evaluate_counts_the_entities_of_gliner(folder: Path, model: Model, tmp_
     assert figures_of(json.dumps(surer.record))["recall"] < right / true
 
 
+def test_evaluate_asks_gliner_for_the_types_of_spans(folder: Path, model: Model, tmp_path: Path) -> None:
+    text = " ".join(SENTENCES[0])
+    found = [(one["start"], one["end"], one["entity_group"]) for one in model.tag(text, labels=LABELS)["entities"]]
+    missed = [(0, 1, label) for label in LABELS]
+    assert not {*found} & {*missed}
+    data = tmp_path / "spans.jsonl"
+    data.write_text(json.dumps({"text": text, "entities": found + missed}) + "\n", encoding="utf-8")
+    figures = figures_of(command("evaluate", data, "-m", folder, "--format", "json").out)
+    assert figures["precision"] == 1
+    assert figures["recall"] == pytest.approx(len(found) / (len(found) + 2))
+
+
 def test_evaluate_shows_the_entities_of_gliner_in_a_conll_file(folder: Path, tmp_path: Path) -> None:
     data = tmp_path / "data.conll"
     data.write_text("a O\ncup B-drink\nof I-drink\ntea I-drink\n\nBerlin B-city\n", encoding="utf-8")

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from shutil import copytree
 from typing import Any
 
@@ -14,7 +15,10 @@ from helpers.served import Running, serving
 from reference import task_cases as cases
 
 import bertcli
+from bertcli.engine.pauses import pausing
+from bertcli.files.texts import Text
 from bertcli.loaded_model import LoadedModel
+from bertcli.tasks.registry import spec, work_of
 from bertcli.tasks.running import batches
 from bertcli.tokens.tokenizer import Tokenizer
 from bertcli.wings.serve.exchange import Exchange
@@ -94,6 +98,29 @@ def test_what_a_client_left_is_given_up_after_the_pass_under_way(
     running.given("/embed", {"model": "vectors", "inputs": "hot tea"})
     # What was under way, and the request that came after it.
     assert len(passes) - 1 <= 2 < whole, (whole, len(passes))
+
+
+LONG = "tea river king " * 800
+LONG_TEXTS: dict[str, tuple[str, dict[str, Any], Text]] = {
+    "gliner": ("tag", {"labels": ["drink", "city"]}, Text(LONG)),
+    "tagger": ("tag", {"max_length": 24}, Text(LONG)),
+    "reader": ("answer", {"max_length": 24, "stride": 4}, Text("who?", LONG)),
+}
+
+
+@pytest.mark.parametrize("name", LONG_TEXTS)
+def test_a_long_text_is_given_up_between_its_windows(name: str, running: Running) -> None:
+    """Also once the network has run: what it says of each window takes longer to read than a pass."""
+    command, options, text = LONG_TEXTS[name]
+    found = spec(command)
+    assert found is not None
+    (model,) = (served.model for served in running.server.models if served.short == name)
+    task = work_of(found).plan(model, found.options(**options))
+    group = task.tokenize_group([text], 0)
+    looks: list[int] = []
+    with pausing(partial(looks.append, 1)):
+        task.compute(group)
+    assert len(looks) > 5
 
 
 @pytest.mark.parametrize("ends", ["client", "timeout"])
