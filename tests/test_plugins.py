@@ -17,6 +17,7 @@ import pytest
 from helpers.checkpoint_files import write_safetensors
 from helpers.forked import run as forked
 from helpers.little_doctor import MEASURE_LITTLE
+from helpers.printed import program_of
 from helpers.terminal import bertcli as bertcli_command
 from helpers.terminal import wrong_usage
 from helpers.vocabulary import write_vocabulary
@@ -72,27 +73,9 @@ def run(code: str, *path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-COMMANDS = """
-import contextlib, io, json, sys
-from bertcli.cli.app import application
-from bertcli.extensions import plugin
-answers = []
-for words in {commands!r}:
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    with contextlib.redirect_stdout(out):
-        try:
-            status = application(words[0])(words, prog_name="bertcli")
-        except SystemExit as end:
-            status = end.code
-    out.seek(0)
-    answers.append((status or 0, out.read()))
-print(json.dumps(answers))
-"""
-
-
 def said(commands: list[list[str]], *path: Path) -> tuple[list[str], str]:
     """What commands print that succeed, and what they say on standard error."""
-    done = run(MEASURE_LITTLE + COMMANDS.format(commands=commands), *path)
+    done = run(MEASURE_LITTLE + program_of(commands), *path)
     assert done.returncode == 0, done.stderr
     answers = json.loads(done.stdout)
     assert [status for status, _ in answers] == [0] * len(commands), done.stderr
@@ -242,7 +225,7 @@ def test_a_kind_computes_its_vectors_and_its_folder_is_refused_without_it(instal
     assert "pooling mean, from 1_Pooling/config.json, whitened; vectors of length 1" in notes
     assert "Warning" not in notes
 
-    without = run(COMMANDS.format(commands=[["encode", "tea", *model]]))
+    without = run(program_of([["encode", "tea", *model]]))
     assert "lists the module 'bertcli_whitening.Whitening', which bertcli does not support" in without.stderr
     (folder / "9_Whitening" / "model.safetensors").unlink()
     code = f"""
@@ -253,11 +236,11 @@ print(*Layout(Folder(Path({str(folder)!r}))).missing_files())
 """
     # A download fetches what is missing.
     assert run(code, installed).stdout == "9_Whitening/config.json 9_Whitening/model.safetensors\n"
-    damaged = run(COMMANDS.format(commands=[["encode", "tea", *model]]), installed)
+    damaged = run(program_of([["encode", "tea", *model]]), installed)
     assert "9_Whitening" in damaged.stderr
     (tmp_path / "failing.py").write_text(FAILING, encoding="utf-8")
     make_beside(tmp_path, "failing")
-    failed = run(COMMANDS.format(commands=[["encode", "tea", *model]]), tmp_path)
+    failed = run(program_of([["encode", "tea", *model]]), tmp_path)
     assert "and the plugin for it failed (ZeroDivisionError: division by zero): use another version" in failed.stderr
     for done in (without, damaged, failed):
         assert json.loads(done.stdout)[0][0] == 1
@@ -323,9 +306,9 @@ def test_an_engine_comes_from_a_plugin(tmp_path: Path) -> None:
     assert "else numpy) quick: each state is its negative." in " ".join(serve.split())
     assert "Note: NumPy computes these layers: the graph of Quick only gives the last.\n" in notes
     assert "Warning" not in notes
-    done = run(COMMANDS.format(commands=[[*encode, "--engine", "slow"]]), tmp_path)
+    done = run(program_of([[*encode, "--engine", "slow"]]), tmp_path)
     (tmp_path / "quick_engine.py").write_text("raise RuntimeError('no\\nno')", encoding="utf-8")
-    broken = run(COMMANDS.format(commands=[[*encode, "--engine", "quick"]]), tmp_path)
+    broken = run(program_of([[*encode, "--engine", "quick"]]), tmp_path)
     assert json.loads(broken.stdout)[0][0] == 1
     assert broken.stderr.splitlines()[-2:] == [
         "Warning: The plugin quick 1.0 cannot be used: RuntimeError: no no.",
@@ -488,7 +471,7 @@ def test_a_kind_that_fails_ends_the_command_with_the_name_of_its_plugin(tmp_path
     ]
     for place, code, why in cases:
         (tmp_path / "hostile.py").write_text(HOSTILE_KIND.format(**sound | {place: code}), encoding="utf-8")
-        done = run(COMMANDS.format(commands=[["info", str(folder)], ["encode", "tea", "-m", str(folder)]]), tmp_path)
+        done = run(program_of([["info", str(folder)], ["encode", "tea", "-m", str(folder)]]), tmp_path)
         (info, _), (encoded, out) = json.loads(done.stdout)
         assert "Traceback" not in done.stderr
         assert info == (place != "read"), (place, code, done.stderr)  # `info` says why a folder cannot be read
@@ -498,7 +481,7 @@ def test_a_kind_that_fails_ends_the_command_with_the_name_of_its_plugin(tmp_path
 
 
 def test_what_a_broken_plugin_is_asked_for_is_refused_in_a_line(broken: Path) -> None:
-    done = run(COMMANDS.format(commands=[["obey"], ["params", "--variant", "none"], ["info"]]), broken)
+    done = run(program_of([["obey"], ["params", "--variant", "none"], ["info"]]), broken)
     (obeyed, _), (sized, _), (listed, info) = json.loads(done.stdout)
     assert (obeyed, sized, listed) == (2, 2, 0)
     assert "No such command 'obey'" in done.stderr
@@ -513,8 +496,8 @@ def test_what_a_broken_plugin_is_asked_for_is_refused_in_a_line(broken: Path) ->
 
 def test_nothing_looks_for_plugins_that_needs_none() -> None:
     commands = [["encode", "tea"], ["params", "--variant", "tiny"], ["trace", "tea"], ["similarity", "a", "b"]]
-    code = COMMANDS.format(commands=commands) + "print(plugin._folders.cache_info().misses)"
+    code = program_of(commands) + "from bertcli.extensions import plugin; print(plugin._folders.cache_info().misses)"
     assert run(code).stdout.splitlines()[-1] == "0"
-    code = COMMANDS.format(commands=[["--help"]]) + "print('importlib.metadata' in sys.modules)"
+    code = program_of([["--help"]]) + "import sys; print('importlib.metadata' in sys.modules)"
     started = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert started.stdout.splitlines()[-1] == "False"

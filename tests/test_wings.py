@@ -5,6 +5,7 @@ without all of them every command of the core runs.
 """
 
 import ast
+import json
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from helpers.doors import command_of, options_of
 from helpers.little_doctor import MEASURE_LITTLE
 from helpers.package_copy import copy_package
+from helpers.printed import program_of
 from helpers.terminal import bertcli
 
 import bertcli as library
@@ -41,21 +43,6 @@ CORE = (
     ("plugin", "shout"),
 )
 NEED_A_MODEL = {"tag", "answer", "rank"}  # that is not bundled; they are tasks as classify is
-RUN_ALL = """
-import contextlib, io, json, sys
-from bertcli.cli.app import application
-said = {}
-for words in WORDS:
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    with contextlib.redirect_stdout(out):
-        try:
-            application(words[0])(list(words), prog_name="bertcli")
-        except SystemExit as end:
-            assert not end.code, (words, end.code)
-    out.seek(0)
-    said[words[0]] = out.read()
-print(json.dumps(said))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -123,11 +110,12 @@ def test_without_its_wing_no_option_offers_an_engine(package: Path) -> None:
 def _said(package: Path, commands: Sequence[tuple[str, ...]]) -> dict[str, str]:
     """What commands print where this copy is the package."""
     environment = {**os.environ, "PYTHONPATH": str(package), "COLUMNS": "100"}
-    command = [sys.executable, "-P", "-c", MEASURE_LITTLE + RUN_ALL.replace("WORDS", repr(commands))]
+    command = [sys.executable, "-P", "-c", MEASURE_LITTLE + program_of(commands)]
     done = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    said: dict[str, str] = ast.literal_eval(done.stdout)
-    return said
+    answers = json.loads(done.stdout)
+    assert [status for status, _ in answers] == [0] * len(commands), done.stderr
+    return {words[0]: out for words, (_, out) in zip(commands, answers, strict=True)}
 
 
 def test_no_text_of_the_core_names_a_module_of_a_wing() -> None:

@@ -18,6 +18,7 @@ import transformers
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parents[1])]
 
+from reference.lines import compact  # noqa: E402
 from reference.patch_cases import TYPES, A, B, folder_of  # noqa: E402
 
 import bertcli  # noqa: E402
@@ -122,16 +123,8 @@ def main() -> None:
                 name: patched(model, places(model, family), base, giver, position, word)
                 for name, base, giver in (("denoise", b, a), ("noise", a, b))
             } | {"word": word}
-    text = json.dumps(rounded(records), separators=(",", ":")).replace("]],", "]],\n")
+    text = json.dumps(compact(records), separators=(",", ":")).replace("]],", "]],\n")
     (HERE / "patch.json").write_text(text + "\n", encoding="utf-8")
-
-
-def rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: rounded(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [rounded(one) for one in value]
-    return round(value, 7) if isinstance(value, float) else value
 
 
 if __name__ == "__main__":

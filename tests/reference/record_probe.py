@@ -23,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parents[1])]
 
+from reference.lines import compact  # noqa: E402
 from reference.probe_cases import (  # noqa: E402
     HELD,
     HELD_MODEL,
@@ -143,16 +144,8 @@ def classifiers() -> list[dict[str, Any]]:
 
 def main() -> None:
     record = {"logistic": logistic(), "layers": layers(), "classifiers": classifiers()}
-    text = json.dumps(rounded(record), separators=(",", ":")).replace("},{", "},\n{").replace('],"', '],\n"')
+    text = json.dumps(compact(record), separators=(",", ":")).replace("},{", "},\n{").replace('],"', '],\n"')
     (HERE / "probe.json").write_text(text + "\n", encoding="utf-8")
-
-
-def rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: rounded(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [rounded(one) for one in value]
-    return float(f"{value:.8g}") if isinstance(value, float) else value
 
 
 if __name__ == "__main__":

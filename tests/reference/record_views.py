@@ -20,6 +20,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from helpers.checkpoints import make  # noqa: E402
 from reference import oracle  # noqa: E402
+from reference.lines import compact  # noqa: E402
 from reference.view_cases import LABELS, MASKED, MASKS, OTHER, PAIR, TEXTS, VECTORS  # noqa: E402
 
 Record = dict[str, Any]
@@ -166,18 +167,9 @@ def main() -> None:
         ids = tokenizer(TEXTS[2])["input_ids"]
         states = forward(vectors, ids, [0] * len(ids), output_hidden_states=True).hidden_states
         arrays = {f"hidden_states.{i}": state.numpy() for i, state in enumerate(states)}
-    text = json.dumps(rounded(records), indent=None, separators=(",", ":"))
+    text = json.dumps(compact(records), indent=None, separators=(",", ":"))
     (HERE / "views.json").write_text(text.replace("]},", "]},\n") + "\n", encoding="utf-8")
     np.savez_compressed(HERE / "views.npz", **arrays)
-
-
-def rounded(value: Any) -> Any:
-    """Floats with seven digits behind the point, which is more than they are compared to."""
-    if isinstance(value, dict):
-        return {name: rounded(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [rounded(one) for one in value]
-    return round(value, 7) if isinstance(value, float) else value
 
 
 if __name__ == "__main__":

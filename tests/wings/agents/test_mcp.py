@@ -6,7 +6,8 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,22 +35,24 @@ TEXTS = "A dog ran home.\nThe puppy went back to its house.\nInterest rates rose
 def talk(root: Path, *arguments: str, about: Callable[[Any], Awaitable[None]]) -> None:
     """Start the server, and let a client talk to it."""
 
-    async def run() -> None:
-        command = mcp.StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "bertcli", "mcp", "--root", str(root), *arguments],
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-            cwd=str(root),
-        )
-        with open(os.devnull, "w", encoding="utf-8") as nowhere:
-            async with (
-                stdio_client(command, errlog=nowhere) as (answers, requests),
-                mcp.ClientSession(answers, requests) as session,
-            ):
-                await session.initialize()
-                await about(session)
+    here = {"OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "bertcli", "mcp", "--root", str(root), *arguments]
+    anyio.run(in_session, command, about, here, str(root))
 
-    anyio.run(run)
+
+async def in_session(
+    words: Sequence[str], about: Callable[[Any], Awaitable[None]], here: dict[str, str], folder: str | None = None
+) -> None:
+    """Start a server with these words, and let a client talk to it."""
+    program, *arguments = words
+    command = mcp.StdioServerParameters(command=program, args=arguments, env={**os.environ, **here}, cwd=folder)
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        async with (
+            stdio_client(command, errlog=nowhere) as (answers, requests),
+            mcp.ClientSession(answers, requests) as session,
+        ):
+            await session.initialize()
+            await about(session)
 
 
 @pytest.fixture
@@ -380,27 +383,20 @@ def test_mcp_is_started_as_the_page_tells_each_editor(root: Path, monkeypatch: p
     alone = ("bertcli", "mcp", "--root", str(root))
     assert typed == {alone, (*alone, "-m", tagger)}
 
-    async def run(program: str, *arguments: str) -> None:
-        command = mcp.StdioServerParameters(command=program, args=[*arguments], env={**os.environ})
-        with open(os.devnull, "w", encoding="utf-8") as nowhere:
-            async with (
-                stdio_client(command, errlog=nowhere) as (answers, requests),
-                mcp.ClientSession(answers, requests) as session,
-            ):
-                await session.initialize()
-                listed = await session.call_tool("list_files", {})
-                files = [record["file"] for record in listed.structured_content["records"]]
-                answer = await session.call_tool("search", {"query": "tea in Japan", "top_k": 1})
-                assert answer.structured_content["records"][0]["text"] == "Green tea grows in Japan."
-                assert answer.structured_content["records"][0]["file"] in files
-                hidden = await session.call_tool("redact", {"texts": ["Anna Lee called"]})
-                if tagger in arguments:
-                    assert hidden.structured_content["records"][0]["redacted"] == "[PER] called"
-                else:
-                    assert hidden.is_error
+    async def asked(line: Sequence[str], session: Any) -> None:
+        listed = await session.call_tool("list_files", {})
+        files = [record["file"] for record in listed.structured_content["records"]]
+        answer = await session.call_tool("search", {"query": "tea in Japan", "top_k": 1})
+        assert answer.structured_content["records"][0]["text"] == "Green tea grows in Japan."
+        assert answer.structured_content["records"][0]["file"] in files
+        hidden = await session.call_tool("redact", {"texts": ["Anna Lee called"]})
+        if tagger in line:
+            assert hidden.structured_content["records"][0]["redacted"] == "[PER] called"
+        else:
+            assert hidden.is_error
 
     for line in typed:
-        anyio.run(run, *line)
+        anyio.run(in_session, line, partial(asked, line), {})
 
 
 def test_the_page_names_every_tool_with_its_arguments(root: Path) -> None:

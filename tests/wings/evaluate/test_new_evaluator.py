@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers.package_copy import copy_package
+from helpers.printed import program_of
 
 from bertcli.wings.evaluate.command import evaluate
 from bertcli.wings.evaluate.options import TASKS
@@ -59,23 +60,6 @@ EVALUATORS = {
 ROWS = (("tea", 3), ("hot tea", 4), ("a cup of tea", 8))  # with [CLS] and [SEP], the last is 6
 
 
-RUN = """
-import contextlib, io, json
-from bertcli.cli.app import application
-answers = []
-for words in COMMANDS:
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    with contextlib.redirect_stdout(out):
-        try:
-            status = application(words[0])(words, prog_name="bertcli")
-        except SystemExit as end:
-            status = end.code
-    out.seek(0)
-    answers.append((status or 0, out.read()))
-print(json.dumps(answers))
-"""
-
-
 def test_a_new_evaluator_is_a_file_and_a_line(tmp_path: Path) -> None:
     copy_package(tmp_path)
     wing = tmp_path / "bertcli" / "wings" / "evaluate"
@@ -94,7 +78,7 @@ def test_a_new_evaluator_is_a_file_and_a_line(tmp_path: Path) -> None:
         ["evaluate", "--help"],
     ]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "COLUMNS": "200"}
-    command = [sys.executable, "-P", "-c", f"COMMANDS = {commands!r}{RUN}"]
+    command = [sys.executable, "-P", "-c", program_of(commands)]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (fine, figures), (bad, _), (wrong, _), (_, help) = json.loads(done.stdout)
