@@ -14,7 +14,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
-from helpers.doors import options_of
+from helpers.options_of_commands import options_of
 
 import bertcli
 from bertcli.extensions import wings

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from helpers.doors import options_of
 from helpers.known_taggers import guide_tagger
+from helpers.options_of_commands import options_of
 from helpers.terminal import bertcli
 from readme import GUIDE, MODEL_CARD, README, ROOT, Example, examples_of, run
 

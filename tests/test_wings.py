@@ -15,8 +15,8 @@ from inspect import cleandoc
 from pathlib import Path
 
 import pytest
-from helpers.doors import command_of, options_of
 from helpers.little_doctor import MEASURE_LITTLE
+from helpers.options_of_commands import command_of, options_of
 from helpers.package_copy import copy_package
 from helpers.printed import program_of
 from helpers.terminal import bertcli

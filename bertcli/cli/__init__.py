@@ -21,14 +21,14 @@ other_tools    names that other tools have for options, each with what to write 
 output         where a result goes, in every command; **what is refused of an output before any work**
 params         the command params, and what trace shares with it: the model they analyze, which need not have weights
 plugin         `bertcli plugin`: write a package to begin with; **which names it may have**
-process        the process around a command
+process        signals and closed streams around a command
 request        the request of a task's command, made of its options; what each kind of task reads; **that files are
                read to their ends before any work; which options contradict each other; which model is noted as not
                trained for this; which columns are question and context, query and document**
 results        what comes of a request, printed or written; what must be equal for --resume
 rewritten      files that are written again with other texts: when, and what is said (tag --redact)
 similarity     bertcli similarity: how much texts are alike
-status         the exit statuses of commands, and which of them an error has
+status         the exit statuses of commands, and **which of them an error has; of two errors, which counts**
 tasks          the command of a task, made from its spec (`tasks/`)
 tokenize       the command tokenize: a row for each token
 trace          the command trace: its options, and which of table, record, page and arrays is written

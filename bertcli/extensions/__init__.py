@@ -5,7 +5,7 @@ wing      finds the wings, folders of `bertcli/wings/`
 plugin    finds the plugins, packages with an entry point; what happens if one cannot be used (a kind: kinds/read); **is
           a plugin used, or reported as unfit**
 brought   what both bring, by name: commands, names of `bertcli`, methods, engines, pages, families, tasks, kinds, …;
-          **who is asked first**
+          **who is asked first** (of a model_type: models/registry)
 core      the core's own commands that are no task's
 of_kinds  what the folders of kinds bring, the core's and wings': types of folders, ops, their formulas
 """

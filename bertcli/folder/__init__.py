@@ -11,7 +11,8 @@ download          download a model with huggingface_hub into its cache; **which 
 files             read a model's files; **how large and how deep a file may be**
 folder_types      types of folders that another library marks; the kinds bring them; **whose configuration and tokenizer
                   count**
-hub               find the folder of a model by its name; **is a name a folder, a bundled model or one of the Hub**
+hub               find the folder of a model by its name; **is a name a folder, a bundled model or one of the Hub;
+                  what is done with an incomplete copy**
 layout            `Layout`: where a folder's network, tokenizer and modules lie, read when it is asked for; **which
                   files of a folder are the network's**
 missing_files     make the errors for a folder without weights or tokenizer; **what is said of a folder in another

@@ -50,7 +50,7 @@ def begin(request: Request) -> "Task[Any]":
     texts = [] if limits is NO_LIMITS else list(request.texts)
     if texts:
         check_texts(texts, limits)
-        check_options(given(request.options), texts, limits)
+        check_options(changed(request.options), texts, limits)
     model = request.open()
     task = work_of(request.spec).plan(model, request.options)
     if texts:
@@ -79,7 +79,7 @@ def _count(task: "Task[Any]", texts: Texts, cost: Cost) -> None:
         first += len(group)
 
 
-def given(options: ReadOptions) -> dict[str, Any]:
+def changed(options: ReadOptions) -> dict[str, Any]:
     """The options that do not have their defaults, by their names."""
     of_all = [(item.name, getattr(options, item.name), item.default) for item in fields(options)]
     return {name: value for name, value, default in of_all if value != default}

@@ -14,8 +14,8 @@ import pytest
 from conftest import Made
 from helpers.bge_m3 import write_bge_m3
 from helpers.checkpoints import Sentence
-from helpers.doors import options_of
 from helpers.draws import FEW, draw
+from helpers.options_of_commands import options_of
 from helpers.terminal import Result, bertcli
 from reference import task_cases as tasks
 from reference import view_cases as views

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import typer
-from helpers.doors import options_of
+from helpers.options_of_commands import options_of
 from helpers.terminal import Result, bertcli
 
 import bertcli as library

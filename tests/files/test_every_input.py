@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from conftest import Made
-from helpers.doors import commands_with
+from helpers.options_of_commands import commands_with
 from helpers.terminal import bertcli
 from reference.task_cases import RANKER, READER, TAGGER
 
@@ -30,7 +30,7 @@ FORMS = (*PACKED, *(f"{ending}.gz" for ending in PACKED), ".parquet")
 PIPES = ("txt", "jsonl", "csv", "tsv")
 
 
-class Door(NamedTuple):
+class Reading(NamedTuple):
     """How a command is called: with which checkpoint, what before its texts, what among its options, which texts.
 
     column: the field that the command reads where nobody names one.
@@ -43,21 +43,21 @@ class Door(NamedTuple):
     texts: tuple[str, ...] = TEXTS
 
 
-DOORS = {
-    "encode": Door(),
-    "similarity": Door(),
-    "classify": Door(LABELS),
-    "fill-mask": Door(),
-    "score": Door(),
-    "tag": Door(TAGGER),
-    "answer": Door(READER, options=("--context", "The queen walked to the river."), column="question"),
-    "rank": Door(RANKER, before=("hot tea",)),
-    "keywords": Door(),
-    "tokenize": Door(),
-    "explain": Door(LABELS),
-    "lens": Door(),
-    "heads": Door(),
-    "diff": Door(before=("--versus", "OTHER")),
+READINGS = {
+    "encode": Reading(),
+    "similarity": Reading(),
+    "classify": Reading(LABELS),
+    "fill-mask": Reading(),
+    "score": Reading(),
+    "tag": Reading(TAGGER),
+    "answer": Reading(READER, options=("--context", "The queen walked to the river."), column="question"),
+    "rank": Reading(RANKER, before=("hot tea",)),
+    "keywords": Reading(),
+    "tokenize": Reading(),
+    "explain": Reading(LABELS),
+    "lens": Reading(),
+    "heads": Reading(),
+    "diff": Reading(before=("--versus", "OTHER")),
 }
 
 
@@ -85,12 +85,12 @@ def content(form: str, texts: tuple[str, ...], column: str) -> bytes:
 
 def call(command: str, made: Made, *source: str | Path, stdin: bytes | None = None) -> Any:
     """What a command makes of the texts of this source."""
-    door = DOORS[command]
-    model = str(made(**door.checkpoint))
-    other = str(made(**{**door.checkpoint, "seed": 8}))
-    before = [other if argument == "OTHER" else argument for argument in door.before]
+    reading = READINGS[command]
+    model = str(made(**reading.checkpoint))
+    other = str(made(**{**reading.checkpoint, "seed": 8}))
+    before = [other if argument == "OTHER" else argument for argument in reading.before]
     given = [model, *before] if command == "diff" else ["-m", model, *before]
-    result = bertcli(command, *given, *source, *door.options, "--format", "json", stdin=stdin)
+    result = bertcli(command, *given, *source, *reading.options, "--format", "json", stdin=stdin)
     assert result.status == 0, result.err
     return json.loads(result.out)
 
@@ -101,7 +101,7 @@ EXPECTED: dict[str, str] = {}
 def expected(command: str, made: Made) -> Any:
     """What a command makes of its texts as arguments: once for all forms."""
     if command not in EXPECTED:
-        EXPECTED[command] = json.dumps(call(command, made, *DOORS[command].texts))
+        EXPECTED[command] = json.dumps(call(command, made, *READINGS[command].texts))
     return json.loads(EXPECTED[command])
 
 
@@ -115,37 +115,37 @@ def compare(found: Any, expected: Any, form: str) -> None:
 
 def test_every_input_is_tested_in_every_command_that_has_it() -> None:
     # probe reads labelled texts (test_probe), patch pairs (test_patch), search passages of files (test_search_files).
-    assert DOORS.keys() == commands_with("--input") - {"probe", "patch", "search"}
+    assert READINGS.keys() == commands_with("--input") - {"probe", "patch", "search"}
     assert {form.removesuffix(".gz") for form in FORMS} == {*endings_with("texts")}
 
 
 # Every command reads every format, and packs of half of them: what unpacks a file does not know who reads it.
 READ = [
     (command, f"{form}.gz" if form in PACKED and (number + place) % 2 else form)
-    for number, command in enumerate(DOORS)
+    for number, command in enumerate(READINGS)
     for place, form in enumerate((*PACKED, ".parquet"))
 ]
 
 
 def test_every_input_is_read_plain_and_packed() -> None:
     assert {form for _, form in READ} == {*FORMS}
-    assert {(command, form.endswith(".gz")) for command, form in READ} == {*product(DOORS, (True, False))}
+    assert {(command, form.endswith(".gz")) for command, form in READ} == {*product(READINGS, (True, False))}
 
 
 WITH_COLUMN = commands_with("--column")
-WITH_COLUMNS = sorted(DOORS.keys() & commands_with("--delimiter"))
+WITH_COLUMNS = sorted(READINGS.keys() & commands_with("--delimiter"))
 
 
 def test_every_input_with_columns_has_their_options() -> None:
     assert commands_with("--delimiter") == commands_with("--no-header")
-    assert commands_with("--delimiter") - DOORS.keys() == {"evaluate", "probe"}
+    assert commands_with("--delimiter") - READINGS.keys() == {"evaluate", "probe"}
 
 
 @pytest.mark.parametrize("command", WITH_COLUMNS)
 def test_every_input_file_has_the_columns_that_its_options_say(command: str, made: Made, tmp_path: Path) -> None:
-    door = DOORS[command]
+    reading = READINGS[command]
     stream = io.StringIO()
-    csv.writer(stream, delimiter=";").writerows([("n", door.column), *((7, text) for text in door.texts)])
+    csv.writer(stream, delimiter=";").writerows([("n", reading.column), *((7, text) for text in reading.texts)])
     content, file = stream.getvalue().encode(), tmp_path / "input.csv"
     without_header = content.partition(b"\n")[2]
     split = ("--delimiter", ";")
@@ -189,20 +189,20 @@ def test_every_input_file_of_pairs_has_the_columns_that_its_options_say(
 
 @pytest.mark.parametrize(("command", "form"), READ)
 def test_every_input_file_is_read(command: str, form: str, made: Made, tmp_path: Path) -> None:
-    door = DOORS[command]
+    reading = READINGS[command]
     file = tmp_path / f"input{form}"
-    file.write_bytes(content(form, door.texts, door.column))
+    file.write_bytes(content(form, reading.texts, reading.column))
     compare(call(command, made, "-i", file), expected(command, made), form)
 
 
 @pytest.mark.parametrize(
     ("command", "pipe"),
-    [(command, pipe) for command in DOORS for pipe in PIPES if pipe == "txt" or command in WITH_COLUMN],
+    [(command, pipe) for command in READINGS for pipe in PIPES if pipe == "txt" or command in WITH_COLUMN],
 )
 def test_every_input_pipe_is_read(command: str, pipe: str, made: Made) -> None:
-    door = DOORS[command]
-    how = () if pipe == "txt" else ("--column", door.column)
-    piped = content(f".{pipe}", door.texts, door.column)
+    reading = READINGS[command]
+    how = () if pipe == "txt" else ("--column", reading.column)
+    piped = content(f".{pipe}", reading.texts, reading.column)
     for source in (("-i", "-"),) if command == "diff" else ((), ("-i", "-")):  # diff reads no pipe unasked
         compare(call(command, made, *source, *how, stdin=piped), expected(command, made), pipe)
 

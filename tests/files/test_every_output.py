@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from conftest import Made
-from helpers.doors import choices, commands_with
+from helpers.options_of_commands import choices, commands_with
 from helpers.terminal import bertcli
 from reference.task_cases import RANKER, READER, TAGGER
 from safetensors.numpy import load_file
@@ -33,7 +33,7 @@ Row = dict[str, Any]
 Rows = Callable[[Any], Iterator[Row]]
 
 
-class Door(NamedTuple):
+class Writer(NamedTuple):
     """How a command is called, and the endings of the files that it writes.
 
     rows: the rows of a table that --format json amounts to, with the columns of a .csv file; shown: how the cells of
@@ -178,41 +178,41 @@ def near(records: Any) -> Iterator[Row]:
             yield {"word": record["token"], **neighbor}
 
 
-DOORS = [
-    Door(
+WRITERS = [
+    Writer(
         "encode", TEXTS, vectors,
         {"text": visible, "embedding": lambda vector: " ".join(f"{number:7.4f}" for number in vector[:4])},
         endings=(*TABLES, *ARRAYS),
     ),
-    Door("similarity", TEXTS, cosines, {"text": visible, "1": four}, endings=(*TABLES, *ARRAYS)),
-    Door("search", ("hot tea", "-i", "VECTORS"), hits, {"row": str, **SCORED, "text": visible}),
-    Door("classify", PLAIN, labels, {"text": visible, "label": str, **SCORED}, checkpoint={"head": "classifier"}),
-    Door("fill-mask", TEXTS, fillings, {**SCORED, "token": str, "token_id": str, "sequence": visible}),
-    Door("score", TEXTS, likely, {"token": str, "log_prob": four}),
-    Door("tag", PLAIN, entities, {"label": str, **SCORED, "word": str}, PAGES, checkpoint=TAGGER),
-    Door("answer", ("Who walked?", "What?", "--context", PLAIN[0]), answers, {**SCORED, "answer": str}, PAGES,
+    Writer("similarity", TEXTS, cosines, {"text": visible, "1": four}, endings=(*TABLES, *ARRAYS)),
+    Writer("search", ("hot tea", "-i", "VECTORS"), hits, {"row": str, **SCORED, "text": visible}),
+    Writer("classify", PLAIN, labels, {"text": visible, "label": str, **SCORED}, checkpoint={"head": "classifier"}),
+    Writer("fill-mask", TEXTS, fillings, {**SCORED, "token": str, "token_id": str, "sequence": visible}),
+    Writer("score", TEXTS, likely, {"token": str, "log_prob": four}),
+    Writer("tag", PLAIN, entities, {"label": str, **SCORED, "word": str}, PAGES, checkpoint=TAGGER),
+    Writer("answer", ("Who walked?", "What?", "--context", PLAIN[0]), answers, {**SCORED, "answer": str}, PAGES,
          checkpoint=READER),
-    Door("rank", ("hot tea", *TEXTS), iter, {"corpus_id": str, **SCORED, "text": visible}, checkpoint=RANKER),
-    Door("keywords", PLAIN, parts("keywords", "index"), {"keyword": str, **SCORED}, PAGES),
-    Door("tokenize", TEXTS, pieces, {"token": visible, "id": str}),
-    Door("neighbors", ("king", "tea"), near, {"token": str, "id": str, "cosine": four}),
-    Door("explain", PLAIN, parts("words", "index"), {"word": str, "contribution": "{:+z.4f}".format}, FIGURES,
+    Writer("rank", ("hot tea", *TEXTS), iter, {"corpus_id": str, **SCORED, "text": visible}, checkpoint=RANKER),
+    Writer("keywords", PLAIN, parts("keywords", "index"), {"keyword": str, **SCORED}, PAGES),
+    Writer("tokenize", TEXTS, pieces, {"token": visible, "id": str}),
+    Writer("neighbors", ("king", "tea"), near, {"token": str, "id": str, "cosine": four}),
+    Writer("explain", PLAIN, parts("words", "index"), {"word": str, "contribution": "{:+z.4f}".format}, FIGURES,
          checkpoint={"head": "classifier"}),
-    Door("lens", TEXTS, read_off, {"predictions": lambda best: best[0]["token_str"]}, FIGURES),
-    Door("heads", PLAIN, parts("heads"), {"layer": str, "head": str, "entropy": "{:.3f}".format, "distance":
+    Writer("lens", TEXTS, read_off, {"predictions": lambda best: best[0]["token_str"]}, FIGURES),
+    Writer("heads", PLAIN, parts("heads"), {"layer": str, "head": str, "entropy": "{:.3f}".format, "distance":
          "{:.2f}".format, "special": "{:.1%}".format, "self": "{:.1%}".format}, FIGURES, whole=True),
-    Door("heads", (PLAIN[0], "--rollout", "0"), lambda record: ({"rollout": share} for share in record["rollout"][0]),
+    Writer("heads", (PLAIN[0], "--rollout", "0"), lambda record: ({"rollout": share} for share in record["rollout"][0]),
          {"rollout": "{:.1%}".format}, FIGURES, whole=True),
-    Door("patch", (TEXTS[0], "The [MASK] ran, =1 on \x1b[31mthe mat."), patched, {"effect": "{:+z.3f}".format}, FIGURES,
+    Writer("patch", (TEXTS[0], "The [MASK] ran, =1 on \x1b[31mthe mat."), patched, {"effect": "{:+z.3f}".format},
+         FIGURES, whole=True),
+    Writer("probe", ("-i", "LABELLED", "--folds", "3"), known, {"accuracy_value": two, "control": four}, FIGURES,
          whole=True),
-    Door("probe", ("-i", "LABELLED", "--folds", "3"), known, {"accuracy_value": two, "control": four}, FIGURES,
-         whole=True),
-    Door("diff", ("--versus", "OTHER", PLAIN[0]), parts("steps"), {"path": str, "max_abs": "{:.2e}".format, "max_rel":
+    Writer("diff", ("--versus", "OTHER", PLAIN[0]), parts("steps"), {"path": str, "max_abs": "{:.2e}".format, "max_rel":
          "{:.2e}".format, "cosine": "{:.6f}".format}, PAGES, whole=True),
-    Door("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, whole=True),
-    Door("trace", (PLAIN[0],), steps, {"operation": str}, (".html", ".npz", ".safetensors"), whole=True),
+    Writer("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, whole=True),
+    Writer("trace", (PLAIN[0],), steps, {"operation": str}, (".html", ".npz", ".safetensors"), whole=True),
     # Rows that contain none: a table shows a module with what is inside it, test_params.py.
-    Door("params", ("--depth", "1"), parts("rows"), {"path": str, "params": "{:,}".format},
+    Writer("params", ("--depth", "1"), parts("rows"), {"path": str, "params": "{:,}".format},
          (*PAGES, ".dot", ".mmd", ".svg", ".png"), whole=True),
 ]  # fmt: skip
 WITHOUT_A_TEST_HERE = {
@@ -221,26 +221,26 @@ WITHOUT_A_TEST_HERE = {
     "evaluate",
     "info",
 }  # but in test_export_command and so on
-FORMATS = [(door, format) for door in DOORS if ".json" in door.endings for format in PRINTED]
-FILES = [(door, ending) for door in DOORS for ending in door.endings]
+FORMATS = [(writer, format) for writer in WRITERS if ".json" in writer.endings for format in PRINTED]
+FILES = [(writer, ending) for writer in WRITERS for ending in writer.endings]
 
 
-def call(door: Door, made: Made, *more: str | Path) -> Any:
+def call(writer: Writer, made: Made, *more: str | Path) -> Any:
     """What the command does with more arguments."""
-    model, other = made(**door.checkpoint), made(**{**door.checkpoint, "seed": 8})
+    model, other = made(**writer.checkpoint), made(**{**writer.checkpoint, "seed": 8})
     vectors = model.with_suffix(".parquet")
-    if "VECTORS" in door.arguments and not vectors.exists():
+    if "VECTORS" in writer.arguments and not vectors.exists():
         pytest.importorskip("pyarrow")
         assert bertcli("encode", "-m", model, *TEXTS, "-o", vectors).status == 0
     labelled = model.with_suffix(".csv")
     labelled.write_text(LABELLED, encoding="utf-8")
     named = {"OTHER": other, "VECTORS": vectors, "LABELLED": labelled}
-    arguments = [named.get(argument, argument) for argument in door.arguments]
-    return bertcli(door.command, *([model] if door.command == "diff" else ["-m", model]), *arguments, *more)
+    arguments = [named.get(argument, argument) for argument in writer.arguments]
+    return bertcli(writer.command, *([model] if writer.command == "diff" else ["-m", model]), *arguments, *more)
 
 
-def printed(door: Door, made: Made, format: str) -> str:
-    result = call(door, made, "--format", format)
+def printed(writer: Writer, made: Made, format: str) -> str:
+    result = call(writer, made, "--format", format)
     assert result.status == 0, result.err
     return str(result.out)
 
@@ -248,11 +248,11 @@ def printed(door: Door, made: Made, format: str) -> str:
 EXPECTED: dict[int, str] = {}
 
 
-def expected(door: Door, made: Made) -> Any:
-    """The records of a door: printed once for all its forms."""
-    place = DOORS.index(door)
+def expected(writer: Writer, made: Made) -> Any:
+    """The records of a writer: printed once for all its forms."""
+    place = WRITERS.index(writer)
     if place not in EXPECTED:
-        EXPECTED[place] = printed(door, made, "json")
+        EXPECTED[place] = printed(writer, made, "json")
     return json.loads(EXPECTED[place])
 
 
@@ -265,43 +265,43 @@ def flat(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def check_rows(found: list[dict[str, str]], door: Door, record: Any) -> None:
+def check_rows(found: list[dict[str, str]], writer: Writer, record: Any) -> None:
     """Rows read from comma-separated values have every value of the record, numbers in full."""
-    rows = list(door.rows(record))
+    rows = list(writer.rows(record))
     assert len(found) == len(rows)
     for one, row in zip(found, rows, strict=True):
         assert {name: one[name] for name in row} == {name: flat(value) for name, value in row.items()}
 
 
-def check_shown(text: str, door: Door, record: Any, ordered: bool = True) -> None:
+def check_shown(text: str, writer: Writer, record: Any, ordered: bool = True) -> None:
     """What people see has every cell of every row: one row after the other if `ordered`."""
     place = 0
-    rows = list(door.rows(record))
+    rows = list(writer.rows(record))
     assert rows
     for row in rows:
-        for name, show in door.shown.items():
+        for name, show in writer.shown.items():
             if row[name] is not None:
                 at = text.find(show(row[name]), place)
                 assert at >= 0, (row, name)
                 place = at if ordered else 0
 
 
-def check_lines(lines: list[str], door: Door, record: Any) -> None:
+def check_lines(lines: list[str], writer: Writer, record: Any) -> None:
     """Lines of JSON are the records; of a result that is one object, its rows."""
     found = list(map(json.loads, lines))
-    if not door.whole:
+    if not writer.whole:
         assert found == record
         return
-    rows = list(door.rows(record))
+    rows = list(writer.rows(record))
     assert [{name: line[name] for name in row} for line, row in zip(found, rows, strict=True)] == rows
 
 
-def check_markdown(text: str, door: Door, record: Any) -> None:
+def check_markdown(text: str, writer: Writer, record: Any) -> None:
     cells = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.count(" |") for line in cells} == {cells[0].count(" |")}
     table, _, _ = text[text.index("|") :].partition("\n\n")
     check_sides(table.splitlines())
-    check_shown(re.sub(r"\\([\\|*<`_])", r"\1", text), door, record)
+    check_shown(re.sub(r"\\([\\|*<`_])", r"\1", text), writer, record)
 
 
 def check_sides(lines: list[str]) -> None:
@@ -315,8 +315,8 @@ def check_sides(lines: list[str]) -> None:
             assert not cells or not all(re.fullmatch(r"[+−-]?\d[\d.,]*%?", cell) for cell in cells), name
 
 
-def check_arrays(file: Path, arrays: Mapping[str, Any], door: Door, record: Any) -> None:
-    name = {"encode": "embedding", "similarity": "cosine"}.get(door.command)
+def check_arrays(file: Path, arrays: Mapping[str, Any], writer: Writer, record: Any) -> None:
+    name = {"encode": "embedding", "similarity": "cosine"}.get(writer.command)
     if name:
         (rows,) = (value for key, value in arrays.items() if key in ("embeddings", "cosine", "array"))
         assert np.array_equal(rows, np.array([one[name] for one in record], np.float32))
@@ -325,18 +325,18 @@ def check_arrays(file: Path, arrays: Mapping[str, Any], door: Door, record: Any)
             assert 4 * arrays[step["path"]].size == step["bytes"], file
 
 
-def check_page(content: str, door: Door, record: Any) -> None:
+def check_page(content: str, writer: Writer, record: Any) -> None:
     assert content.lower().startswith("<!doctype html>")
-    if door.command == "trace":
+    if writer.command == "trace":
         data = re.search(r'<script[^>]*id="?data"?[^>]*>(.*?)</script>', content, re.DOTALL)
         assert data
         told = json.loads(data[1])
         assert [step["path"] for step in told["steps"]] == [step["path"] for step in record["steps"]]
         assert set(told["arrays"]) <= {step["path"] for step in record["steps"]}
         return
-    if door.command == "patch":  # in a map there is room for two decimals
-        door = door._replace(shown={"effect": "{:+z.2f}".format})
-    check_shown(text_of(content), door, record, ordered=False)
+    if writer.command == "patch":  # in a map there is room for two decimals
+        writer = writer._replace(shown={"effect": "{:+z.2f}".format})
+    check_shown(text_of(content), writer, record, ordered=False)
 
 
 def text_of(content: str) -> str:
@@ -347,27 +347,29 @@ def text_of(content: str) -> str:
     return " ".join(html.unescape(hidden).split())
 
 
-def check_file(file: Path, door: Door, record: Any) -> None:
+def check_file(file: Path, writer: Writer, record: Any) -> None:
     match file.suffix:
         case ".json":
             assert json.loads(file.read_text(encoding="utf-8")) == record
         case ".jsonl":
             lines = file.read_text(encoding="utf-8").split("\n")
             assert lines.pop() == ""
-            check_lines(lines, door, record)
+            check_lines(lines, writer, record)
         case ".csv" | ".tsv":
             with file.open(encoding="utf-8", newline="") as stream:
-                check_rows(list(csv.DictReader(stream, delimiter="," if file.suffix == ".csv" else "\t")), door, record)
+                check_rows(
+                    list(csv.DictReader(stream, delimiter="," if file.suffix == ".csv" else "\t")), writer, record
+                )
         case ".parquet":
             found = pytest.importorskip("pyarrow.parquet").read_table(file).to_pylist()
-            wanted = list(door.rows(record))
-            if door.command == "encode":
+            wanted = list(writer.rows(record))
+            if writer.command == "encode":
                 wanted = [{"id": i, "text": row["text"], "embedding": row["embedding"]} for i, row in enumerate(wanted)]
                 for row in found:  # float32 numbers, which a record has with the digits that read back as them
                     vector = np.array(row["embedding"], np.float32)
                     assert np.array_equal(row["embedding"], vector)
                     row["embedding"] = [float(str(number)) for number in vector]
-            elif door.command == "search":  # ids of one's own are texts
+            elif writer.command == "search":  # ids of one's own are texts
                 wanted = [row | {"id": str(row["id"])} for row in wanted]
             assert len(found) == len(wanted)
             for one, row in zip(found, wanted, strict=True):
@@ -377,18 +379,18 @@ def check_file(file: Path, door: Door, record: Any) -> None:
                     {name: flat(value) if isinstance(value, list) else value for name, value in row.items()},
                 )
         case ".npy":
-            check_arrays(file, {"array": np.load(file)}, door, record)
+            check_arrays(file, {"array": np.load(file)}, writer, record)
         case ".npz":
             with np.load(file) as arrays:
-                check_arrays(file, arrays, door, record)
+                check_arrays(file, arrays, writer, record)
         case ".safetensors":
-            check_arrays(file, load_file(file), door, record)
+            check_arrays(file, load_file(file), writer, record)
         case ".html":
-            check_page(file.read_text(encoding="utf-8"), door, record)
+            check_page(file.read_text(encoding="utf-8"), writer, record)
         case ".md":
-            check_markdown(file.read_text(encoding="utf-8"), door, record)
+            check_markdown(file.read_text(encoding="utf-8"), writer, record)
         case ".dot" | ".mmd":
-            check_shown(file.read_text(encoding="utf-8"), door, {"rows": [r for r in record["rows"] if r["params"]]})
+            check_shown(file.read_text(encoding="utf-8"), writer, {"rows": [r for r in record["rows"] if r["params"]]})
         case ending:
             # tests/wings/interpret/test_figures.py compares a figure with its record.
             begins = {".pdf": b"%PDF", ".svg": b"<?xml", ".png": b"\x89PNG"}[ending]
@@ -402,46 +404,46 @@ OTHER_FILES = {"probe": {".safetensors"}, "lens": OF_A_VIEW, "heads": OF_A_VIEW,
 
 
 def test_every_output_is_tested_of_every_command_that_has_it(made: Made, tmp_path: Path) -> None:
-    assert {door.command for door in DOORS} | WITHOUT_A_TEST_HERE == commands_with("--output") | commands_with(
+    assert {writer.command for writer in WRITERS} | WITHOUT_A_TEST_HERE == commands_with("--output") | commands_with(
         "--format"
     )
-    for door in DOORS:
-        assert choices(door.command, "--format") == PRINTED
-        refusal = call(door, made, "-o", tmp_path / "x.nonsense").err
+    for writer in WRITERS:
+        assert choices(writer.command, "--format") == PRINTED
+        refusal = call(writer, made, "-o", tmp_path / "x.nonsense").err
         listed, _, _ = refusal.partition("must be")[2].strip().partition(". ")
-        tried = {ending for other in DOORS if other.command == door.command for ending in other.endings}
-        assert {*re.findall(r"\.[a-z]+(?=,|\.?$)", listed)} == tried | OTHER_FILES.get(door.command, set()), refusal
+        tried = {ending for other in WRITERS if other.command == writer.command for ending in other.endings}
+        assert {*re.findall(r"\.[a-z]+(?=,|\.?$)", listed)} == tried | OTHER_FILES.get(writer.command, set()), refusal
 
 
-@pytest.mark.parametrize(("door", "format"), FORMATS, ids=lambda value: getattr(value, "command", value))
-def test_every_output_is_printed(door: Door, format: str, made: Made) -> None:
-    out, record = printed(door, made, format), expected(door, made)
+@pytest.mark.parametrize(("writer", "format"), FORMATS, ids=lambda value: getattr(value, "command", value))
+def test_every_output_is_printed(writer: Writer, format: str, made: Made) -> None:
+    out, record = printed(writer, made, format), expected(writer, made)
     match format:
         case "json":
-            assert list(door.rows(record))
+            assert list(writer.rows(record))
         case "jsonl":
-            check_lines(out.splitlines(), door, record)
+            check_lines(out.splitlines(), writer, record)
         case "csv":
-            check_rows(list(csv.DictReader(io.StringIO(out, newline=""))), door, record)
+            check_rows(list(csv.DictReader(io.StringIO(out, newline=""))), writer, record)
         case "table":
-            check_shown(out, door, record)
+            check_shown(out, writer, record)
         case other:
             assert other == "markdown"
-            check_markdown(out, door, record)
+            check_markdown(out, writer, record)
 
 
-@pytest.mark.parametrize(("door", "ending"), FILES, ids=lambda value: getattr(value, "command", value))
-def test_every_output_is_written(door: Door, ending: str, made: Made, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("writer", "ending"), FILES, ids=lambda value: getattr(value, "command", value))
+def test_every_output_is_written(writer: Writer, ending: str, made: Made, tmp_path: Path) -> None:
     file = tmp_path / f"written{ending}"
-    result = call(door, made, "-o", file)
+    result = call(writer, made, "-o", file)
     if ending in (".svg", ".png") and "Graphviz" in result.err:
         pytest.skip("Graphviz is not here")
     assert result.status == 0, result.err
-    check_file(file, door, expected(door, made))
+    check_file(file, writer, expected(writer, made))
     size = file.stat().st_size
     shown = f"{size} bytes" if size < 1000 else f"{size / 1e3:.0f} kB" if size < 999_500 else f"{size / 1e6:.1f} MB"
     assert [line for line in result.err.splitlines() if line.startswith("Wrote")] == [f"Wrote {file} ({shown})."]
     if ending == ".html":
         about = re.search(r'<p class="about">(.*?)</p>', file.read_text(encoding="utf-8"), re.DOTALL)
         assert about
-        assert str(made(**door.checkpoint)) in html.unescape(about[1])
+        assert str(made(**writer.checkpoint)) in html.unescape(about[1])

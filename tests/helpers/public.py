@@ -3,7 +3,7 @@
 import inspect
 import re
 
-from helpers.doors import options_of
+from helpers.options_of_commands import options_of
 from helpers.terminal import bertcli as run
 
 import bertcli

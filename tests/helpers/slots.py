@@ -4,7 +4,7 @@ The four that hold for every command (--offline, --cache-dir, --threads, --debug
 are arguments and hidden options.
 """
 
-from helpers.doors import options_of
+from helpers.options_of_commands import options_of
 
 COMMON = {"--offline", "--cache-dir", "--threads", "--debug", "-h", "--help"}
 

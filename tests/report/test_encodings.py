@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from helpers.doors import commands_with
+from helpers.options_of_commands import commands_with
 from helpers.terminal import bertcli
 
 ENCODINGS = ["cp1252", "ascii"]

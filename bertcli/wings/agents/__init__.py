@@ -4,7 +4,8 @@ command   the command mcp: its options, and the models and folders that a client
 tools     the tools that a client sees: their schemas, made from the specs of tasks, and what they do; **which model
           answers, and what is allowed**
 roots     which files a client may name: those below the folders of --root
-server    the protocol: requests in, results out; the only file that imports the package mcp
+server    the protocol: requests in, results out, **and that every tool only reads**; the only file that imports the
+          package mcp
 """
 
 from pathlib import Path

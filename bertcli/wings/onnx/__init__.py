@@ -10,7 +10,8 @@ session          run a file; the cache of graphs; **when one goes**
 command          the command export: its options and messages
 doctor           what ONNX Runtime adds to `bertcli doctor`
 examples         examples of `bertcli export` for `bertcli info`
-export           a model as an ONNX file, or as a folder that other libraries can open; **which outputs a file has**
+export           a model as an ONNX file, or as a folder that other libraries can open; **which outputs and which
+                  notes (metadata) a file has**
 export_options   the options of export, for Python and the command
 """
 

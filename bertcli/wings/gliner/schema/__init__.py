@@ -3,7 +3,7 @@
 kind         `Schema`: what it is for
 folder_type  such a folder has the backbone's configuration in a folder of its own; **what marks one, how it is opened**
 settings     the settings in config.json, and which are refused
-family       the family: one of models/ with those heads
+family       the family: one of models/ with those heads; **how wide their layers are**
 network      the heads
 ops          their ops; formulas.py and worked.js are what pages of `trace` show of them
 rows         the rows of words and marks that they read

@@ -4,7 +4,7 @@ kind         `Spans`: what it is for
 folder_type  gliner_config.json marks such a folder; what it lacks is its backbone's
 settings     the settings in gliner_config.json, and which are refused; **how large they may be**
 weights      open the weights: those of a backbone and of the head that scores spans
-family       the family: one of models/ with that head
+family       the family: one of models/ with that head; **how wide its layers are**
 network      the head
 ops          its ops; formulas.py and worked.js are what pages of `trace` show of them
 words        the words that it reads; **what a word is**

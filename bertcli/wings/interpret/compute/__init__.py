@@ -4,7 +4,7 @@ attention      `heads --layer`: one head's attention weights
 diff           `bertcli diff`: compare two models on the same text step by step, and find the first step that differs;
                **when two values differ**
 explain        occlusion: a result without each word; **what stands in place of a word**
-heads          `bertcli heads`
+heads          what each head does and what is lost without it, as tables and a page
 heads_figure   the pictures of attention weights in its figure
 layer_states   every layer's states of labelled texts or words, pooled, as the items that a probe classifies; **which
                states a probe reads**
