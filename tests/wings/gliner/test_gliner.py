@@ -411,8 +411,12 @@ def test_gliner_is_traced_whole_with_names_for_its_steps(models: dict[str, Model
     steps = {step["output"]["name"]: step for step in shown["steps"] if step["path"].startswith("spans")}
     assert {"Words", "Words in context", "Labels", "Label vectors", "Span vectors", "Span logits"} <= steps.keys()
     assert {step["group"] for step in steps.values()} == {"Words and labels", "Spans"}
-    assert steps["Words in context"]["macs"] > 0
-    assert "o ⊙ tanh (c_t)" in steps["Words in context"]["formula"]
+    lstm = steps["Words in context"]
+    rows, size = lstm["output"]["shape"]
+    # Four gates of half the size, each way, of words and of states; at each number 30 operations beside (LSTM_WORK).
+    assert lstm["macs"] == 2 * rows * 4 * (size // 2) * (size + size // 2)
+    assert lstm["flops"] == 2 * lstm["macs"] + 30 * rows * size
+    assert "o ⊙ tanh (c_t)" in lstm["formula"]
 
 
 def test_gliner_adds_its_tokens_to_a_tokenizer_that_makes_texts_lowercase(tmp_path: Path) -> None:

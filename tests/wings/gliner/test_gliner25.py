@@ -2,6 +2,7 @@
 
 import json
 from itertools import combinations, pairwise
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,21 @@ def test_gliner25_refuses_by_name_what_it_does_not_run(head: Any, message: str, 
     of_head = {key: value for key, value in (settings["boundary_head"] | head).items() if value is not None}
     file.write_text(json.dumps({**settings, "boundary_head": of_head}), encoding="utf-8")
     assert message in command("tag", "-m", tmp_path / "m", "--labels", "a", "tea").error
+
+
+# Operations for each number of a result: a difference and a quotient; 1 + γ, a product and a sum; five sums, a root and
+# a quotient; a quotient and a sum; a logarithm, a quotient, a root and three products.
+WORK = {"span_means": 2, "modulate": 3, "pair_logits": 7, "pair_prior": 2, "length_terms": 6}
+
+
+def test_gliner25_counts_the_operations_of_its_spans(tmp_path: Path) -> None:
+    model = bertcli.load(write_gliner25(tmp_path))
+    with bertcli.trace(model) as trace:
+        model.tag(TEXTS[:1], labels=LABELS)
+    steps = [step for step in trace.steps if step.op in WORK]
+    assert {step.op for step in steps} == {*WORK}
+    for step in steps:
+        assert step.flops == 2 * step.macs + WORK[step.op] * prod(step.output.shape), step.op
 
 
 def test_gliner25_refuses_folders_that_are_not_whole(tmp_path: Path) -> None:
