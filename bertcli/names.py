@@ -1,8 +1,15 @@
-"""Names of the package `bertcli`, each with the module that has it; `bertcli/__init__.py` imports one when it is used.
+"""Names that are known before anything else is imported: those of the package, and those of the bundled models.
 
-A file of its own, since extensions/plugin.py refuses a plugin that brings one of them. Wings bring more names.
+`bertcli/__init__.py` imports what a name of the package stands for when it is used; extensions/plugin.py refuses a
+plugin that brings one of them. Wings bring more names.
 """
 
+MASKED_SAMPLE, SENTIMENT_SAMPLE, SENTENCE_SAMPLE = SAMPLES = (
+    "bert-mini-mlm",
+    "bert-mini-sentiment",
+    "bert-mini-sentence",
+)
+# Names of the package `bertcli`, each with the module that has it.
 NAMES = {
     "BertConfig": "bertcli.models.bert",
     "BertcliError": "bertcli.errors",

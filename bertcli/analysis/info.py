@@ -14,12 +14,13 @@ from bertcli.errors import BertcliError, number_of, quoted
 from bertcli.folder.cache import cache_folder, cached, missing
 from bertcli.folder.files import INDEX_ENDING, TENSOR_ENDINGS, Folder, weights_file
 from bertcli.folder.folder_types import files_of_types
-from bertcli.folder.hub import SAMPLES, sample
+from bertcli.folder.hub import sample
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MODULES_FILE
 from bertcli.kinds.read import lines_of_kinds
 from bertcli.loaded_model import LoadedModel
 from bertcli.models.registry import parse_config
+from bertcli.names import SAMPLES
 from bertcli.network.module import parameters
 from bertcli.tasks.compute.encode import EncodeSteps
 from bertcli.tasks.encode import EncodeOptions

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from inspect import Parameter, signature
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -18,10 +18,13 @@ from bertcli.cli.errors import notes_shown, usage_visible
 from bertcli.cli.help import whole
 from bertcli.cli.options import CommonOptions
 from bertcli.cli.status import WRONG_USAGE
-from bertcli.extensions import blamed_for, own_commands, plugin_commands
+from bertcli.extensions import blamed_for, commands, own_commands, plugin_commands
 from bertcli.extensions import command as command_brought
+from bertcli.extensions.core import COMMANDS
 from bertcli.extensions.declared import Command, CommandParts
-from bertcli.tasks.registry import TaskSpec, own_spec, spec, specs
+
+if TYPE_CHECKING:
+    from bertcli.tasks.registry import TaskSpec
 
 # The groups of --help, in their order; one that a plugin names besides follows.
 GROUPS = ("Run", "Search", "Inspect", "Interpret", "Evaluate and deploy", "Guide")
@@ -43,7 +46,12 @@ def application(word: str = "") -> typer.Typer:
     version = Parameter("version", Parameter.KEYWORD_ONLY, default=False, annotation=Version)
     give_parameters(bert, [version, *parameters_of(CommonOptions)])
     app.callback(invoke_without_command=True)(bert)
-    own = own_spec(word) or own_commands().get(word)
+    # What is of the core needs no task, and what is a task here needs no wing.
+    own: TaskSpec | Command | None = next((command for command in COMMANDS if command.name == word), None)
+    if own is None:
+        from bertcli.tasks.registry import own_spec, spec
+
+        own = own_spec(word) or commands().get(word)
     if own is not None:
         add_command(app, own.name, parts_of(own))
         return app
@@ -60,13 +68,13 @@ def application(word: str = "") -> typer.Typer:
     return app
 
 
-def parts_of(declared: TaskSpec | Command) -> CommandParts:
+def parts_of(declared: "TaskSpec | Command") -> CommandParts:
     """The parts of a task's command, or of one that the core or a wing declares, whose module is imported.
 
     The module has a function of the command's name, whose parameters are groups of options and whose docstring is the
     help; or `command_parts`, which gives the parts by the command's name.
     """
-    if isinstance(declared, TaskSpec):
+    if not isinstance(declared, Command):
         from bertcli.cli.tasks import command_parts
 
         return command_parts(declared)
@@ -79,22 +87,24 @@ def parts_of(declared: TaskSpec | Command) -> CommandParts:
     return CommandParts(function.__doc__, groups, function)
 
 
-def every_command() -> Iterator[TaskSpec | Command]:
+def every_command() -> "Iterator[TaskSpec | Command]":
     """Yield all commands in the order of --help."""
+    from bertcli.tasks.registry import specs
+
     declared: list[TaskSpec | Command] = [*specs(), *own_commands().values(), *plugin_commands().values()]
     groups = dict.fromkeys([*GROUPS, *map(group, declared)])
     order = {name: place for place, name in enumerate(groups)}
     yield from sorted(declared, key=lambda command: (order[group(command)], command.position))
 
 
-def group(command: TaskSpec | Command) -> str:
+def group(command: "TaskSpec | Command") -> str:
     """The group in which --help lists a command."""
-    return command.panel if isinstance(command, TaskSpec) else command.group
+    return command.group if isinstance(command, Command) else command.panel
 
 
-def summary(command: TaskSpec | Command) -> str | None:
+def summary(command: "TaskSpec | Command") -> str | None:
     """The text of which --help shows the first sentence."""
-    return command.options.__doc__ if isinstance(command, TaskSpec) else command.summary
+    return command.summary if isinstance(command, Command) else command.options.__doc__
 
 
 Version = Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")]

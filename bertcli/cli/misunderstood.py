@@ -12,6 +12,7 @@ import typer
 
 from bertcli.cli.options import wrong
 from bertcli.cli.other_tools import answer, our_name
+from bertcli.names import SAMPLES
 
 # What the argument of a command is called that is a file.
 FILES = ("DATA", "FILE")
@@ -93,8 +94,6 @@ def option_for(word: str, command: Any) -> str | None:
 
 def is_model(word: str) -> bool:
     """True for the name of a bundled model and for a folder that holds a model."""
-    from bertcli.folder.hub import SAMPLES
-
     # Not pathlib: a text may be too long for a path, which os.path answers with False.
     files = (os.path.join(word, name) for name in ("config.json", "modules.json"))
     return word in SAMPLES or any(map(os.path.isfile, files))

@@ -10,10 +10,8 @@ from typing import Any, ClassVar
 import typer
 
 from bertcli import extensions
+from bertcli.names import SAMPLES
 from bertcli.tasks.options import DELIMITER, NO_HEADER, argument, delimiter_named, offered, option, separated
-from bertcli.tasks.registry import MASKED_SAMPLE as MASKED_SAMPLE
-from bertcli.tasks.registry import SENTENCE_SAMPLE as SENTENCE_SAMPLE
-from bertcli.tasks.registry import SENTIMENT_SAMPLE as SENTIMENT_SAMPLE
 
 logger = logging.getLogger("bertcli")
 ONE_FILE = "a run writes one file: give -o once, and run it again for another form."
@@ -22,7 +20,6 @@ ONE_FILE = "a run writes one file: give -o once, and run it again for another fo
 def models_here(begun: str) -> list[str]:
     """Shell completion: the models that need no download and whose names begin with `begun`."""
     from bertcli.folder.cache import cache_folder, cached
-    from bertcli.folder.hub import SAMPLES
 
     names = dict.fromkeys([*SAMPLES, *(name for name, *_ in cached(cache_folder()))])
     return [name for name in names if name.startswith(begun)]

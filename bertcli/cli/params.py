@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from bertcli.cli.options import MASKED_SAMPLE, ModelOptions, given_options, refuse, wrong
+from bertcli.cli.options import ModelOptions, given_options, refuse, wrong
 from bertcli.cli.output import PageOutput, show
 from bertcli.errors import BertcliError
+from bertcli.names import MASKED_SAMPLE
 from bertcli.report.written import say_written
 from bertcli.tasks.options import option
 

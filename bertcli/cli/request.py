@@ -22,13 +22,14 @@ from bertcli.cli.inputs import (
     files_of,
     read_texts,
 )
-from bertcli.cli.options import MASKED_SAMPLE, EngineOptions, InputOptions, LongOptions, ModelOptions, wrong
+from bertcli.cli.options import EngineOptions, InputOptions, LongOptions, ModelOptions, wrong
 from bertcli.cli.output import OutputOptions, check_folder, is_folder
 from bertcli.cli.vectors import VectorOutput
 from bertcli.errors import BertcliError
 from bertcli.extensions.of_kinds import fitting
 from bertcli.files.files_beside import check_output
 from bertcli.files.formats import LINES, PAGE, TABLES
+from bertcli.names import MASKED_SAMPLE
 from bertcli.tasks.registry import (
     DOCUMENTS,
     QUESTIONS,

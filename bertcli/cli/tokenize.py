@@ -4,9 +4,10 @@ import logging
 from collections.abc import Iterator
 
 from bertcli.cli.inputs import FewTexts, read_texts
-from bertcli.cli.options import MASKED_SAMPLE, ModelOptions
+from bertcli.cli.options import ModelOptions
 from bertcli.cli.output import OutputOptions, write_results
 from bertcli.errors import quoted
+from bertcli.names import MASKED_SAMPLE
 from bertcli.report.tables import Cell, Record, Table
 from bertcli.report.terminal import Column
 

@@ -34,7 +34,7 @@ Misfit = Callable[[str, T], str | None]
 
 GROUP = "bertcli"
 ENTRY_POINTS = "entry_points.txt"
-ENTRY = re.compile(r"\s*[\w.]+\s*(:\s*[\w.]+\s*)?(\[[^\]]*\])?\s*")  # MODULE, or MODULE:OBJECT
+ENTRY = r"\s*[\w.]+\s*(:\s*[\w.]+\s*)?(\[[^\]]*\])?\s*"  # MODULE, or MODULE:OBJECT
 LONGEST_PROBLEM = 700  # characters
 HOME = Path(__file__).parents[1]
 # The fields of `Extension` that are tuples, mappings of texts, and the name of one module.
@@ -176,7 +176,7 @@ def _entries() -> Iterator[tuple[str, str, "EntryPoint"]]:
             package = Distribution.at(folder)
             name, version, entries = package.name, package.version, package.entry_points.select(group=GROUP)
             for entry in entries if isinstance(name, str) and isinstance(version, str) else ():
-                if not ENTRY.fullmatch(entry.value):
+                if not re.fullmatch(ENTRY, entry.value):
                     raise ValueError(f"{entry.value!r} names no module")
         except Exception as error:  # not UTF-8, or lines of another form
             _report(title, f"{os.path.join(folder, ENTRY_POINTS)} cannot be read ({described(error)})")

@@ -18,7 +18,7 @@ ERROR_FIELDS = {"index", "text", "error"}  # of a line of ERRORS, perhaps with a
 SETTINGS_FIELDS = {"model", "settings"}
 LONGEST = 1 << 26  # bytes: longer are neither a line of ERRORS nor settings
 # What lies in the folder of an unfinished run.
-OF_PARTS = re.compile(r"\d{6,}\.npz|fingerprint\.json|lock|process|new|result|settings")
+OF_PARTS = r"\d{6,}\.npz|fingerprint\.json|lock|process|new|result|settings"
 
 
 def names_beside(ending: str) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def check_beside(file: str) -> None:
     strange = [other for other in beside if os.path.lexists(other) and not _is_ours(other)]
     folder = parts_folder(path)
     if folder.is_dir():
-        strange += [other for other in folder.iterdir() if not OF_PARTS.fullmatch(other.name)]
+        strange += [other for other in folder.iterdir() if not re.fullmatch(OF_PARTS, other.name)]
     if strange:
         other = os.path.relpath(strange[0], path.parent)
         raise BertcliError(

@@ -16,12 +16,12 @@ from bertcli.errors import BertcliError, did_you_mean, quoted
 from bertcli.folder.companions import find_companions
 from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
+from bertcli.names import MASKED_SAMPLE, SAMPLES
 
 logger = logging.getLogger("bertcli")
 
-DEFAULT_MODEL = "bert-mini-mlm"
+DEFAULT_MODEL = MASKED_SAMPLE
 CLASSIFIER = ".safetensors"  # ends the file that `probe -o` writes
-SAMPLES = ("bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence")
 
 # The Hub's rule for names: letters, digits, "_", "-" and ".", no "-" or "." at either end; no "--", ".." or ".git".
 HUB_ID = re.compile(r"(?!.*(?:--|\.\.))(?!.*\.git$)(?:\b[\w.-]{1,96}\b/)?\b[\w.-]{1,96}\b", re.ASCII)

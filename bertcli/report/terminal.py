@@ -32,7 +32,7 @@ PARTS = re.compile(r"[.\-_/,·](?=.)|[a-z](?=[A-Z])")
 # Characters that would move the cursor, ring the bell, change the writing direction or end a line within a row, and
 # those that no file of text may hold: half surrogate pairs, and what is no character at all.
 CONTROLS = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff"
-CONTROL, CONTROL_BUT_LINES = re.compile(f"[{CONTROLS}]"), re.compile(f"(?![\t\n])[{CONTROLS}]")
+CONTROL, CONTROL_BUT_LINES = f"[{CONTROLS}]", f"(?![\t\n])[{CONTROLS}]"
 
 
 # What tables and charts are drawn with, where standard output is not UTF-8.
@@ -247,8 +247,11 @@ def terminal_width() -> int | None:
 
 def visible(text: str, lines: bool = False) -> str:
     """Escape control characters, so that a text controls no terminal, table or page. lines: keep tabs and line ends."""
+    # Most texts are; compiling the pattern takes as long as importing a module.
+    if text.isprintable():
+        return text
     pattern = CONTROL_BUT_LINES if lines else CONTROL
-    return pattern.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    return re.sub(pattern, lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def encodable(text: str) -> str:
@@ -278,4 +281,4 @@ def as_json(value: Any, indent: int | None = None) -> bytes:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     except ValueError:
         raise NotFinite from None
-    return CONTROL_BUT_LINES.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
+    return re.sub(CONTROL_BUT_LINES, lambda match: f"\\u{ord(match[0]):04x}", text).encode()

@@ -14,7 +14,6 @@ from types import UnionType
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from bertcli.errors import check_choice, check_count, check_names, check_type
-from bertcli.files.texts import is_one
 
 Truncation = Literal["warn", "error", "silent"]
 Workers = int | Literal["auto"] | None
@@ -196,6 +195,8 @@ def for_each_text(method: Callable[[M, T, W], list[R]]) -> Callable[[M, T, W], A
 
     @wraps(method)
     def one_or_all(model: M, texts: T, options: W) -> Any:
+        from bertcli.files.texts import is_one  # late: a command imports this file for its options
+
         results = method(model, texts, options)
         has_parts = getattr(options, "chunk", None) is not None
         return results[0] if is_one(texts) and not has_parts else results

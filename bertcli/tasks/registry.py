@@ -14,6 +14,9 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from bertcli import extensions
+from bertcli.names import MASKED_SAMPLE as MASKED_SAMPLE
+from bertcli.names import SENTENCE_SAMPLE as SENTENCE_SAMPLE
+from bertcli.names import SENTIMENT_SAMPLE as SENTIMENT_SAMPLE
 from bertcli.report.tables import Table
 from bertcli.tasks.examples import Examples
 from bertcli.tasks.options import Checked
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     from bertcli.loaded_model import LoadedModel
     from bertcli.tasks.running.task import Task
 
-MASKED_SAMPLE, SENTIMENT_SAMPLE, SENTENCE_SAMPLE = "bert-mini-mlm", "bert-mini-sentiment", "bert-mini-sentence"
 Fields = dict[str, Any]  # the names and types of a record's fields, see TaskSpec
 
 

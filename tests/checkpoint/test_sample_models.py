@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bertcli
-from bertcli.folder.hub import SAMPLES
+from bertcli.names import SAMPLES
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = {name: ROOT / "sample_weights" / name for name in SAMPLES}

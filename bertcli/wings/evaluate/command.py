@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from bertcli.cli.options import (
-    MASKED_SAMPLE,
     EngineOptions,
     ModelOptions,
     models_given,
@@ -18,6 +17,7 @@ from bertcli.cli.request import open_as
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.files_beside import check_not_read
 from bertcli.files.formats import ending_of
+from bertcli.names import MASKED_SAMPLE
 from bertcli.report.written import COMMAND, say_written
 from bertcli.tasks.options import argument, option
 from bertcli.tasks.registry import spec

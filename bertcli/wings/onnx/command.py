@@ -5,8 +5,9 @@ import os
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from bertcli.cli.options import MASKED_SAMPLE, ONE_FILE, ModelOptions, wrong
+from bertcli.cli.options import ONE_FILE, ModelOptions, wrong
 from bertcli.files.formats import ending_of
+from bertcli.names import MASKED_SAMPLE
 from bertcli.report.written import say_written
 from bertcli.tasks.options import argument, option
 from bertcli.wings.onnx.export_options import ExportOptions, Precision

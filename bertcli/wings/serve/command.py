@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 
 from bertcli import extensions
 from bertcli.cli.options import (
-    SENTENCE_SAMPLE,
     EngineOptions,
     ModelOptions,
     engines_begun,
@@ -19,6 +18,7 @@ from bertcli.cli.options import (
 )
 from bertcli.cli.request import open_as, public_name
 from bertcli.errors import BertcliError
+from bertcli.names import SENTENCE_SAMPLE
 from bertcli.tasks.options import option
 
 if TYPE_CHECKING:
