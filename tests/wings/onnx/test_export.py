@@ -119,7 +119,7 @@ def test_export_of_every_family(tmp_path: Path, name: str) -> None:
         expected = model.forward(batch["input_ids"], segments, batch["attention_mask"])
         np.testing.assert_allclose(at_tokens(found, batch), at_tokens(expected, batch), atol=1e-5)
     for head in heads:
-        export_file(model, tmp_path / "m.onnx", ExportOptions(head=head))
+        export_file(model, tmp_path / "m.onnx", ExportOptions(head=head, verify=False))
         found = np.stack([*run(tmp_path / "m.onnx", batch).values()], axis=-1)
         found = found if head == "qa" else found[..., 0]
         ids, segments, mask = batch.values()
