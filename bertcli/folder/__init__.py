@@ -1,7 +1,6 @@
 """Find a model's folder (hub.py), and read once what its small files say (layout.py). Tensors are read in weights/.
 
 adapter           settings of peft's adapters (LoRA); **which keys are applied, harmless or refused**
-arguments         rare settings in sentence_bert_config.json
 cache             the Hugging Face cache: find a model in it, and list the files that a cached model still lacks; **is a
                   cached model complete**
 companions        models in two folders: a base and its adapter, a network and its backbone; **which base an adapter
@@ -24,5 +23,5 @@ prompts           read the prompts in config_sentence_transformers.json: by name
 router            tables of query weights: the routes of a sentence-transformers Router beside the one for documents;
                   **which routes are followed**
 transformer       read the settings of the Transformer module (sentence_bert_config.json); **what a model's own limit of
-                  tokens is**
+                  tokens is; which of its arguments are applied**
 """
