@@ -1,13 +1,12 @@
 """Models in two folders: find an adapter's base, the adapter to apply to a model, the backbone that a model stands on.
 
-hub.py asks, and makes a Folder of what is found. What the settings mean is not here:
-adapter.py, and for a type of folder the kind that brings it (folder_types.py).
+hub.py asks. What the settings mean is not here: adapter.py, and for a type of folder the kind that brings it
+(folder_types.py).
 """
 
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.adapter import CONFIG_FILE, read_adapter
@@ -21,23 +20,10 @@ logger = logging.getLogger("bertcli")
 Find = Callable[..., Folder]  # `find(name, revision=…, weights=…)`, by which `Source.find` finds one folder
 
 
-class Companions(NamedTuple):
-    """The folders of a model that lies in more than one, in the order of `Folder`'s arguments.
-
-    path      the model's own folder, which is read first
-    base      has what `path` lacks: configuration, weights or tokenizer
-    adapter   the adapter to apply to the network
-    """
-
-    path: Path
-    base: Folder | None = None
-    adapter: Folder | None = None
-
-
-def find_companions(
+def with_companions(
     folder: Folder, model: str, adapter: str | None, prompt_name: str | None, find: Find, weights: bool
-) -> Companions | None:
-    """Find the other folders that the model in `folder` needs; None for one that lies in a single folder.
+) -> Folder:
+    """Find the other folders that the model in `folder` needs, and return it with them, as base or as adapter.
 
     model         the model as the user named it, for messages
     adapter       the adapter to apply: a folder or Hub id that `find` finds, or the task of one that lies in the folder
@@ -50,7 +36,7 @@ def find_companions(
     own = layout.adapters
     chosen = adapter_for(prompt_name, own) if adapter is None else own.get(adapter)
     if chosen is not None:
-        return Companions(folder.path, adapter=chosen)
+        return Folder(folder.path, adapter=chosen)
     if adapter is not None:
         return _find_adapter(folder, model, adapter, find)
     if layout.folder_type.has_backbone:
@@ -63,20 +49,20 @@ def find_companions(
             f"{model} has an adapter for each task, and none of its own: choose one as in NAME+{first} "
             f"({', '.join(own)}), or a prompt's name with its task (--prompt-name {first}.query)."
         )
-    return None
+    return folder
 
 
-def _find_adapter(folder: Folder, model: str, adapter: str, find: Find) -> Companions:
+def _find_adapter(folder: Folder, model: str, adapter: str, find: Find) -> Folder:
     """Find an adapter to apply to a model. Errors: for what is no adapter, and a model that is an adapter itself."""
     other = find(adapter)
     if not other.has(CONFIG_FILE):
         raise BertcliError(f"{adapter} has no {CONFIG_FILE}, so it is no adapter of peft: give another.")
     if folder.has(CONFIG_FILE):
         raise BertcliError(f"{model} is an adapter itself: give the model that it changes, or this adapter alone.")
-    return Companions(folder.path, adapter=other)
+    return Folder(folder.path, adapter=other)
 
 
-def _find_base(folder: Folder, model: str, find: Find) -> Companions:
+def _find_base(folder: Folder, model: str, find: Find) -> Folder:
     """Find the base of the adapter in a folder, which its settings name.
 
     A task's adapter that lies inside a model's folder has that model as its base. If sentence-transformers saved the
@@ -85,7 +71,7 @@ def _find_base(folder: Folder, model: str, find: Find) -> Companions:
     """
     around = _model_around(folder)
     if around is not None:
-        return Companions(around, adapter=folder)
+        return Folder(around, adapter=folder)
     settings = read_adapter(folder)
     if not settings.base:
         config = settings.config
@@ -100,8 +86,8 @@ def _find_base(folder: Folder, model: str, find: Find) -> Companions:
     if base.has(CONFIG_FILE):
         raise BertcliError(f"{model} is an adapter of {name}, which is an adapter itself: give the model below them.")
     if folder.has(MODULES_FILE):
-        return Companions(folder.path, base, folder)
-    return Companions(base.path, adapter=folder)
+        return Folder(folder.path, base, folder)
+    return Folder(base.path, adapter=folder)
 
 
 def _model_around(folder: Folder) -> Path | None:
@@ -111,15 +97,15 @@ def _model_around(folder: Folder) -> Path | None:
     return model if path in [adapter.path for adapter in adapters_in(Folder(model)).values()] else None
 
 
-def _find_backbone(layout: Layout, model: str, find: Find) -> Companions | None:
-    """Find the backbone of a model that lacks a tokenizer or the configuration; None if it has both.
+def _find_backbone(layout: Layout, model: str, find: Find) -> Folder:
+    """Find the backbone of a model that lacks a tokenizer or the configuration, as its base.
 
     Errors: BertcliError if it is not to be had, and for a model that bertcli does not run.
     """
     folder, title = layout.folder, layout.folder_type.title
     backbone = layout.folder_type.backbone(folder, layout.type_settings)
     if layout.has_tokenizer and backbone.has_config:
-        return None
+        return folder
     name = _nested(folder, backbone.name)
     lacking = "configuration" if layout.has_tokenizer else "tokenizer"
     logger.info("%s is a %s model on %s, whose %s it uses.", model, title, name, lacking)
@@ -130,7 +116,7 @@ def _find_backbone(layout: Layout, model: str, find: Find) -> Companions | None:
             f"{model} is a {title} model without a {lacking} of its own, and needs that of {quoted(name)}. {error} Or "
             "put the config.json and the tokenizer's files of that model into the folder."
         ) from None
-    return Companions(folder.path, base)
+    return Folder(folder.path, base)
 
 
 def _nested(folder: Folder, name: str) -> str:

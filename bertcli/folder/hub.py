@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertcli.errors import BertcliError, did_you_mean, quoted
-from bertcli.folder.companions import find_companions
+from bertcli.folder.companions import with_companions
 from bertcli.folder.files import Folder
 from bertcli.folder.layout import Layout
 from bertcli.names import MASKED_SAMPLE, SAMPLES
@@ -72,8 +72,7 @@ class Source(NamedTuple):
         def find(name: str, revision: str | None = None, weights: bool = weights) -> Folder:
             return _find_folder(source._replace(model=name, revision=revision), weights)
 
-        companions = find_companions(folder, source.name, adapter, source.prompt_name, find, weights)
-        return folder if companions is None else Folder(*companions)
+        return with_companions(folder, source.name, adapter, source.prompt_name, find, weights)
 
     def _find_with_classifier(self, weights: bool) -> Folder:
         """Find the base in BASE+FILE.safetensors, and take the file as its classifier."""
