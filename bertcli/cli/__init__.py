@@ -14,6 +14,7 @@ inputs         what commands read: the groups of options for it, and the texts t
 installed      the plugins that info and doctor list
 misunderstood  what is said of words that are not understood: a model as an argument, options that there are not; **is a
                word a model**
+model          the model of a command, opened; **which model is noted as not trained for this**
 neighbors      the command neighbors
 options        the groups of options that several commands share (model, input, work), declared as tasks declare theirs;
                **which model is taken if none is given**
@@ -22,9 +23,10 @@ output         where a result goes, in every command; **what is refused of an ou
 params         the command params, and what trace shares with it: the model they analyze, which need not have weights
 plugin         `bertcli plugin`: write a package to begin with; **which names it may have**
 process        signals and closed streams around a command
-request        the request of a task's command, made of its options; what each kind of task reads; **that files are
-               read to their ends before any work; which options contradict each other; which model is noted as not
-               trained for this; which columns are question and context, query and document**
+reading        what the command of each kind of task reads: its groups of options, how its texts are opened; **which
+               columns are question and context, query and document**
+request        the request of a task's command, made of its options; **that files are read to their ends before any
+               work; which options contradict each other**
 results        what comes of a request, printed or written; what must be equal for --resume
 rewritten      files that are written again with other texts: when, and what is said (tag --redact)
 similarity     bertcli similarity: how much texts are alike

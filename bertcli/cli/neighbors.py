@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bertcli.cli.inputs import read_texts
+from bertcli.cli.model import open_model
 from bertcli.cli.options import InputOptions, ModelOptions
 from bertcli.cli.output import OutputOptions, write_results
-from bertcli.cli.request import open_model
 from bertcli.names import MASKED_SAMPLE
 from bertcli.report.tables import Cell, Record, Table
 from bertcli.report.terminal import Column

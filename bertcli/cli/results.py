@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from bertcli.cli.inputs import files_of
 from bertcli.cli.options import by_name
 from bertcli.cli.output import OutputOptions
-from bertcli.cli.request import Given
+from bertcli.cli.reading import Given
 from bertcli.errors import BertcliError, number_of
 from bertcli.report.written import say_written
 from bertcli.tasks.request import Request

@@ -14,7 +14,7 @@ from functools import partial
 from bertcli.cli.inputs import columns_of, files_of, names_columns
 from bertcli.cli.options import wrong
 from bertcli.cli.output import is_folder
-from bertcli.cli.request import Given
+from bertcli.cli.reading import Given
 from bertcli.errors import BertcliError, number_of
 from bertcli.files.read.inputs import ending_of_input
 from bertcli.files.texts import Texts

@@ -6,9 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertcli.cli.inputs import SingleTexts, read_texts
+from bertcli.cli.model import note_untrained, open_model
 from bertcli.cli.options import EngineOptions, ModelOptions, wrong
 from bertcli.cli.output import OutputOptions, write_results
-from bertcli.cli.request import check_rows, note_untrained, open_model
+from bertcli.cli.request import check_rows
 from bertcli.cli.results import counted
 from bertcli.errors import BertcliError
 from bertcli.files.formats import ARRAYS, TABLES

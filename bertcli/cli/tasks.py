@@ -8,8 +8,10 @@ import logging
 from functools import partial
 from typing import Any
 
+from bertcli.cli.model import note_untrained
 from bertcli.cli.options import EngineOptions, LongOptions
-from bertcli.cli.request import OF_VECTORS, READINGS, Given, Reading, complete, endings, note_untrained
+from bertcli.cli.reading import OF_VECTORS, READINGS, Given, Reading
+from bertcli.cli.request import complete, endings
 from bertcli.cli.results import TaskResults
 from bertcli.extensions.declared import CommandParts
 from bertcli.tasks.registry import TaskSpec

@@ -44,7 +44,7 @@ SINGLE_TEXTS = InputKind("text")
 TEXTS_OR_CHOICES = InputKind("text", "pairs", choices=True, ids=True)
 QUESTIONS = InputKind("question", "contexts")
 DOCUMENTS = InputKind("query", "documents")
-# All that a task may read: a command has its options for each (cli/request.py).
+# All that a task may read: a command has its options for each (cli/reading.py).
 INPUT_KINDS = {
     "TEXTS": TEXTS,
     "TEXTS_WITH_IDS": TEXTS_WITH_IDS,

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from bertcli.cli.model import open_as, public_name
 from bertcli.cli.options import ModelOptions, models_given, wrong
-from bertcli.cli.request import open_as, public_name
 from bertcli.errors import BertcliError
 from bertcli.tasks.options import option
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from bertcli.cli.model import open_as
 from bertcli.cli.options import (
     EngineOptions,
     ModelOptions,
@@ -13,7 +14,6 @@ from bertcli.cli.options import (
     wrong,
 )
 from bertcli.cli.output import FigureOutput, write_document
-from bertcli.cli.request import open_as
 from bertcli.errors import BertcliError, quoted
 from bertcli.files.files_beside import check_not_read
 from bertcli.files.formats import ending_of

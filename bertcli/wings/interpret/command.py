@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertcli.cli.inputs import FewTexts, SingleTexts, read_texts
+from bertcli.cli.model import open_model
 from bertcli.cli.options import InputOptions, ModelOptions, wrong
 from bertcli.cli.output import MARKDOWN, FigureOutput, OutputOptions, PageOutput, show, write_results
-from bertcli.cli.request import open_model
 from bertcli.errors import BertcliError
 from bertcli.extensions import CommandParts
 from bertcli.files.formats import RECORDS, SEVERAL, TABLES, ending_of

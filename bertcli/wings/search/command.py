@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 from bertcli.cli.inputs import read_texts
+from bertcli.cli.model import note_untrained, open_model
 from bertcli.cli.options import (
     EngineOptions,
     InputOptions,
@@ -14,7 +15,6 @@ from bertcli.cli.options import (
     wrong,
 )
 from bertcli.cli.output import OutputOptions, write_results
-from bertcli.cli.request import note_untrained, open_model
 from bertcli.cli.status import FAILED
 from bertcli.errors import BertcliError
 from bertcli.extensions import CommandParts

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bertcli import extensions
+from bertcli.cli.model import open_as, public_name
 from bertcli.cli.options import (
     EngineOptions,
     ModelOptions,
@@ -16,7 +17,6 @@ from bertcli.cli.options import (
     models_given,
     wrong,
 )
-from bertcli.cli.request import open_as, public_name
 from bertcli.errors import BertcliError
 from bertcli.names import SENTENCE_SAMPLE
 from bertcli.tasks.options import option
