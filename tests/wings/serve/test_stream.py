@@ -221,6 +221,14 @@ def test_what_cannot_be_done_in_time_is_refused_at_once(task: Echo) -> None:
     stream.end()
 
 
+def test_what_is_promised_falls_faster_than_it_rises() -> None:
+    """A batch that was slower weighs a half, one that was faster a fifth."""
+    slower, faster = known(100), known(100)
+    slower.observe(50, 1.0)
+    faster.observe(200, 1.0)
+    assert [slower.seconds(600), faster.seconds(600)] == pytest.approx([8, 5])
+
+
 def test_a_speed_measured_in_a_bad_moment_refuses_nothing_where_nothing_waits(task: Echo) -> None:
     """What was fast may be fast again."""
     stream, speed = Stream(100), known(100)
