@@ -129,6 +129,8 @@ def test_search_files_paragraphs_have_headings_as_context(folder: Path) -> None:
     ]
     (best, *_) = hits("warranty", "-i", "docs/**/*.md")
     assert (best["file"], best["line"], best["text"]) == (file, 19, "Two years.")  # the word is in its heading alone
+    assert best["headings"] == "Kettle > Warranty"
+    assert "headings" not in hits("dog", "-i", "notes.txt")[0]
 
 
 def test_search_files_rows_have_their_line_and_column(folder: Path) -> None:
