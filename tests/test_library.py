@@ -1,7 +1,6 @@
 """What the commands do, from Python: search, tokenize, neighbors, export; and how objects show themselves."""
 
 import inspect
-import json
 import re
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 import typer
 from conftest import Made
+from helpers.json_files import write_json_lines
 from helpers.recorded import recorded
 from helpers.terminal import bertcli
 from reference import task_cases as cases
@@ -88,7 +88,7 @@ def test_library_says_in_words_of_which_type_an_option_is() -> None:
 
 def test_library_searches_as_the_command(made: Made, vectors: Path, tmp_path: Path) -> None:
     texts = tmp_path / "texts.jsonl"
-    texts.write_text("".join(json.dumps({"body": text, "id": f"n{i}"}) + "\n" for i, text in enumerate(TEXTS)))
+    write_json_lines(texts, ({"body": text, "id": f"n{i}"} for i, text in enumerate(TEXTS)))
     folder = made(seed=7)
     command = ["search", "-m", str(folder), "dog", "tea", "-i", str(vectors), "--format", "jsonl", "--top-k", "2"]
     plain = library.search(["dog", "tea"], vectors, model=folder, top_k=2)

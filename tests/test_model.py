@@ -1,7 +1,6 @@
 """The model object: what it accepts, shares and refuses; and what the loader says of every tensor."""
 
 import dataclasses
-import json
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import Sentence, make
+from helpers.json_files import read_json, write_json
 
 import bertcli
 from bertcli.errors import BertcliError
@@ -107,18 +107,18 @@ def test_some_of_the_heads(made: Made) -> None:
 
 def test_a_classifier_of_tokens_is_told_from_one_of_sequences(tmp_path: Path) -> None:
     folder = make(tmp_path / "m", head="classifier")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["BertForTokenClassification"]}))
+    config = read_json(folder / "config.json")
+    write_json(folder / "config.json", {**config, "architectures": ["BertForTokenClassification"]})
     assert bertcli.load(folder).heads == ("pooler", "token_classifier")
 
 
 def test_a_missing_or_misshapen_tensor_is_named(tmp_path: Path) -> None:
     folder = make(tmp_path / "m")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
+    config = read_json(folder / "config.json")
+    write_json(folder / "config.json", {**config, "num_hidden_layers": 3})
     with pytest.raises(BertcliError, match=r"lacks the tensor 'bert.encoder.layer.2.attention.self.query.weight'"):
         bertcli.load(folder)
-    (folder / "config.json").write_text(json.dumps({**config, "intermediate_size": 63}))
+    write_json(folder / "config.json", {**config, "intermediate_size": 63})
     with pytest.raises(BertcliError, match=r"intermediate.dense.weight' has shape \(64, 32\), .* requires \(63, 32\)"):
         bertcli.load(folder)
 
@@ -127,20 +127,20 @@ def test_a_head_whose_pooler_is_lost_names_it(tmp_path: Path) -> None:
     folder = make(tmp_path / "m", head="classifier", pooler=False)
     with pytest.raises(BertcliError, match=r"lacks the tensor 'bert.pooler.dense.weight'"):
         bertcli.load(folder)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "architectures": []}))
+    config = read_json(folder / "config.json")
+    write_json(folder / "config.json", {**config, "architectures": []})
     assert bertcli.load(folder).heads == ("token_classifier",)  # as far as anybody can tell
 
 
 def test_labels_that_are_counted_must_be_there(tmp_path: Path) -> None:
     folder = make(tmp_path / "m", head="classifier", num_labels=3)
     assert bertcli.load(folder).config.num_labels == 3
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "num_labels": 4}))
+    config = read_json(folder / "config.json")
+    write_json(folder / "config.json", {**config, "num_labels": 4})
     with pytest.raises(BertcliError, match=r"classifier.weight' has shape \(3, 32\), .* requires \(4, 32\)"):
         bertcli.load(folder)
     del config["num_labels"]
-    (folder / "config.json").write_text(json.dumps(config))
+    write_json(folder / "config.json", config)
     assert bertcli.load(folder).config.num_labels == 3
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from helpers.checkpoint_files import write_safetensors
 from helpers.forked import run as forked
+from helpers.json_files import read_json, write_json
 from helpers.little_doctor import MEASURE_LITTLE
 from helpers.printed import program_of
 from helpers.terminal import bertcli as bertcli_command
@@ -203,9 +204,9 @@ def read(layout, modules): return 1 / 0
 def test_a_kind_computes_its_vectors_and_its_folder_is_refused_without_it(installed: Path, tmp_path: Path) -> None:
     folder = tmp_path / "whitened"
     shutil.copytree(sample("bert-mini-sentence"), folder)
-    entries = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    entries = read_json(folder / "modules.json")
     entries.insert(2, {"idx": 9, "name": "9", "path": "9_Whitening", "type": "bertcli_whitening.Whitening"})
-    (folder / "modules.json").write_text(json.dumps(entries), encoding="utf-8")
+    write_json(folder / "modules.json", entries)
     (folder / "9_Whitening").mkdir()
     draw = np.random.default_rng(0)
     mean, matrix = draw.normal(size=256).astype(np.float32), draw.normal(size=(256, 32)).astype(np.float32)
@@ -457,9 +458,9 @@ def read(layout, modules):
 def test_a_kind_that_fails_ends_the_command_with_the_name_of_its_plugin(tmp_path: Path) -> None:
     folder = tmp_path / "whitened"
     shutil.copytree(sample("bert-mini-sentence"), folder)
-    entries = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    entries = read_json(folder / "modules.json")
     entries.insert(2, {"idx": 9, "name": "9", "path": "9_Whitening", "type": "bertcli_whitening.Whitening"})
-    (folder / "modules.json").write_text(json.dumps(entries), encoding="utf-8")
+    write_json(folder / "modules.json", entries)
     sound = {"purpose": "return 'x'", "uses": "return ('encode',)", "read": "pass"}
     make_beside(tmp_path, "hostile")
     cases = [

@@ -2,7 +2,6 @@
 
 import csv
 import decimal
-import json
 import locale
 import random
 import re
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.json_files import write_json_lines
 from helpers.terminal import bertcli
 
 
@@ -87,7 +87,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "d.tsv").write_text(f'id\ttext\n1\t"{long}"\n2\t"hot tea"\n')
     (folder / "d.csv").write_text(f'id,text\n1,"{long}"\n2,"hot, tea"\n')
     (folder / "e.csv").write_text("text,label\nI loved it.,positive\nIt was bad.,negative\nGood tea.,positive\n")
-    (folder / "v.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in ("tea", "hot tea", "rain")))
+    write_json_lines(folder / "v.jsonl", ({"text": text} for text in ("tea", "hot tea", "rain")))
     return folder
 
 

@@ -12,6 +12,7 @@ import pytest
 from conftest import Made
 from helpers.checkpoints import damaged
 from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.json_files import write_json
 from helpers.ops import OPS
 from helpers.terminal import bertcli
 from numpy.typing import NDArray
@@ -122,7 +123,7 @@ def test_pass_page_of_a_short_text_is_small(tmp_path: Path) -> None:
 def test_pass_page_keeps_within_its_bound(tmp_path: Path) -> None:
     sizes = {"vocab_size": 30522, "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4}
     file = tmp_path / "config.json"
-    file.write_text(json.dumps({"model_type": "bert", "intermediate_size": 512, **sizes}), encoding="utf-8")
+    write_json(file, {"model_type": "bert", "intermediate_size": 512, **sizes})
     found = drawn(tmp_path, "--config", str(file), "--seed", "0", "--seq-len", "240", "--layer", "1")
     records = found.data["arrays"].values()
     assert 0.9 * BOUND < (tmp_path / "pass.html").stat().st_size <= BOUND

@@ -25,15 +25,13 @@ def groups(
     folder: Path,
     quick: bool,
     texts: Path | None,
-    labeled: Path | None,
     models: list[str],
     beside: Path | None,
     published: Path | None,
-    plain: Path | None,
 ) -> dict[str, Callable[[], Iterator[Record]]]:
     """What can be measured, by name; modules are imported when their turn comes."""
-    from bench.calls import costs, short_calls, windows
-    from bench.engines import engines, engines_stream, first_results, int8_accuracy
+    from bench.calls import costs, short_calls
+    from bench.engines import first_results, int8_accuracy
     from bench.families import families
     from bench.machine import machine, products
     from bench.passes import passes
@@ -49,16 +47,11 @@ def groups(
         "families": lambda: families(quick, published),
         "stream": lambda: stream(folder, 120 if quick else 600, texts, beside),
         "processes": lambda: processes(folder, 1 if quick else 3, beside),
-        "engines": lambda: engines(folder, quick),
-        "engines-stream": lambda: engines_stream(folder, 100 if quick else 500),
         "first-results": lambda: first_results(folder, 1 if quick else 3),
         "calls": lambda: short_calls(0.3 if quick else 2),
         "costs": lambda: costs(folder, 0.1 if quick else 0.7),
-        "windows": lambda: windows(0.5 if quick else 4),
-        "served": lambda: served(
-            Path(models[0]) if models else minilm_checkpoint(), 100 if quick else 600, beside, plain
-        ),
-        "int8": lambda: int8_accuracy(200, texts, labeled, models),
+        "served": lambda: served(Path(models[0]) if models else minilm_checkpoint(), 100 if quick else 600, beside),
+        "int8": lambda: int8_accuracy(200, texts, models),
     }
 
 
@@ -68,19 +61,14 @@ def main() -> None:
     parser.add_argument("--readme", action="store_true", help="what the README says of speed, measured here")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and texts")
     parser.add_argument("--texts", type=Path, metavar="FILE", help="real texts for the stream, one a line")
-    parser.add_argument("--labeled", type=Path, metavar="FILE", help="a .tsv of 0 or 1 and a text, for int8")
     parser.add_argument("--model", nargs="+", default=[], metavar="NAME", help="more models, for int8 and served")
-    parser.add_argument(
-        "--plain", type=Path, metavar="PYTHON", help="a Python with FastAPI and sentence-transformers, for served"
-    )
     parser.add_argument("--beside", type=Path, metavar="FOLDER", help="another checkout, to measure as a peer")
     parser.add_argument("--published", type=Path, metavar="FOLDER", help="JinaBERT's code, a peer of families")
     parser.add_argument(
         "--only",
         nargs="+",
         default=[],
-        help="machine, products, passes, families, stream, processes, engines, engines-stream, first-results, calls, "
-        "costs, windows, served, int8",
+        help="machine, products, passes, families, stream, processes, first-results, calls, costs, served, int8",
     )
     parser.add_argument(
         "--cores", nargs="+", type=int, default=[], metavar="N", help="repeat it all with so many cores, e.g. 1 2"
@@ -104,11 +92,9 @@ def main() -> None:
         base_checkpoint(),
         chosen.quick,
         chosen.texts,
-        chosen.labeled,
         chosen.model,
         chosen.beside,
         chosen.published,
-        chosen.plain,
     ).items():
         if chosen.only and name not in chosen.only:
             continue

@@ -1,6 +1,6 @@
-"""Which engine for which call: short texts, growth with tokens and texts, windows.
+"""Which engine for which call: short texts, growth with tokens and texts.
 
-Models of random weights: MiniLM's sizes (six layers, 384 wide), BERT-base, and newer families with few layers.
+Models of random weights: MiniLM's sizes (six layers, 384 wide), and BERT-base.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,41 +8,19 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from helpers.family_checkpoints import make_family
 
 import bertcli
 from bench.peers import minilm_checkpoint
-from bertcli.engine.kernels import empty_tokens, product
 from bertcli.engine.packing import Packed, pack
 
 Record = dict[str, Any]
 ONE, THREE = (10,), (4, 10, 15)  # tokens of short texts
 LENGTHS = (16, 64, 128, 256, 512)  # of one text
 COUNTS = (1, 2, 4, 8, 16, 32, 64)  # texts of 32 tokens
-LONG = 1000  # tokens
-FAMILIES: dict[str, tuple[str, dict[str, int], dict[str, Any]]] = {
-    "DeBERTa-v1, 2 layers": (
-        "deberta", {"H": 768, "E": 768, "F": 3072, "A": 12, "L": 2, "P": 1024, "R": 1024},
-        {"max_relative_positions": 1024},
-    ),
-    "DeBERTa-v3, 2 layers": (
-        "deberta-v2", {"H": 768, "E": 768, "F": 3072, "A": 12, "L": 2, "P": 1024, "K": 256},
-        {"position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": ["p2c", "c2p"]},
-    ),
-    "ModernBERT, 4 layers": (
-        "modernbert", {"H": 768, "F": 1152, "A": 12, "L": 4, "P": 8192}, {"local_attention": 128},
-    ),
-    "Gemma 3, 6 layers": (
-        "gemma3_text", {"H": 768, "F": 1152, "A": 3, "Q": 768, "M": 256, "D": 256, "L": 6, "P": 2048},
-        {"num_key_value_heads": 1, "head_dim": 256, "query_pre_attn_scalar": 256, "sliding_window": 512,
-         "use_bidirectional_attention": True},
-    ),
-}  # fmt: skip
 
 
 class Text:
@@ -69,7 +47,7 @@ def best_of(run: Callable[[], Any], seconds: float) -> float:
 
 
 def short_calls(seconds: float) -> Iterator[Record]:
-    """A pass of one short text and of three in each engine; a whole `encode` of one beside its products alone."""
+    """A pass of one short text and of three in each engine, and a whole `encode`."""
     folder = minilm_checkpoint()
     own = bertcli.load(folder)
     passes: dict[str, Callable[[Packed], Any]] = {"numpy": own.network}
@@ -100,31 +78,6 @@ def short_calls(seconds: float) -> Iterator[Record]:
         times = {name: best_of(partial(run, texts[:count]), seconds) for name, run in runs.items()}
         shown = {f"{name} ms": round(time * 1e3, 2) for name, time in times.items()}
         yield {"what": f"MiniLM, encode, {count} of 12, 4 and 13 tokens", **shown}
-        if count == 1:
-            products = best_of(products_of(own, len(own.tokenizer.encode([text])[0].ids)), seconds)
-            yield {
-                "what": "MiniLM, numpy, the products alone",
-                "ms": round(products * 1e3, 2),
-                "encode, times": round(times["numpy"] / products, 2),
-            }
-
-
-def products_of(model: bertcli.Model, tokens: int) -> Callable[[], None]:
-    """The products of a pass with the layers' weights, one after the other, and nothing else."""
-    weights = []
-    for layer in model.network.encoder.layers:
-        attention, feed_forward = layer.attention, layer.feed_forward
-        linear = (attention.query, attention.key, attention.value, attention.output)
-        weights += [one.weight for one in (*linear, feed_forward.intermediate, feed_forward.output)]
-    x = {width: empty_tokens(tokens, width) for width in {weight.shape[1] for weight in weights}}
-    for array in x.values():
-        array[...] = np.random.default_rng(0).normal(size=array.shape)
-
-    def run() -> None:
-        for weight in weights:
-            product(x[weight.shape[1]], weight, None, None)
-
-    return run
 
 
 def sentence_transformer(folder: Path) -> Callable[[list[str]], Any]:
@@ -149,19 +102,3 @@ def costs(folder: Path, seconds: float) -> Iterator[Record]:
             shown = {f"{engine} ms": round(time * 1e3, 1) for engine, time in times.items()}
             per_token = {f"{engine} µs a token": round(time * 1e6 / ids.size) for engine, time in times.items()}
             yield {"what": f"{name}, {count} × {length} tokens", **shown, **per_token}
-
-
-def windows(seconds: float) -> Iterator[Record]:
-    """One text of LONG tokens in the families that look at distances or windows: ONNX Runtime beside NumPy."""
-    if not find_spec("onnxruntime"):
-        return
-    for name, (family, sizes, config) in FAMILIES.items():
-        with TemporaryDirectory() as folder:
-            path = make_family(Path(folder) / "model", family, sizes={"V": 2000, **sizes}, config=config)
-            models = {engine: bertcli.load(path, engine=engine, text=False) for engine in ("numpy", "onnx")}
-        ids = np.random.default_rng(0).integers(5, 2000, (1, LONG))
-        best = {engine: best_of(partial(model.forward, ids), seconds) for engine, model in models.items()}
-        record: Record = {"what": f"{name}, 1 × {LONG} tokens"}
-        record |= {f"{engine} ms": round(time * 1e3, 1) for engine, time in best.items()}
-        record["onnx over numpy"] = round(best["onnx"] / best["numpy"], 2)
-        yield record

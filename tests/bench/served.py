@@ -1,4 +1,4 @@
-"""The server beside a plain one (sentence-transformers under FastAPI, one worker), and beside `encode`, in one run."""
+"""The server beside `encode`, and beside that of another checkout, in one run."""
 
 import json
 import os
@@ -23,28 +23,15 @@ import bertcli
 Command = list[str]
 Record = dict[str, Any]
 CLIENTS = (1, 8, 32)
-PLAIN = """
-import sys, uvicorn
-from fastapi import FastAPI
-from sentence_transformers import SentenceTransformer
-model, app = SentenceTransformer(sys.argv[1]), FastAPI()
-@app.get("/ready")
-def ready(): return {}
-@app.post("/v1/embeddings")
-def embeddings(body: dict):
-    texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
-    return {"data": [{"embedding": vector.tolist()} for vector in model.encode(texts)]}
-uvicorn.run(app, port=int(sys.argv[2]), log_level="error")
-"""
 OURS = "import sys; from bertcli.cli import main; sys.exit(main())"
 LENGTHS = {"short": (2, 4, 8, 12), "mixed": (4, 8, 16, 32, 64, 120)}  # words of a text
 
 
-def served(model: Path, count: int, beside: Path | None = None, plain: Path | None = None) -> Iterator[Record]:
+def served(model: Path, count: int, beside: Path | None = None) -> Iterator[Record]:
     """Requests a second, how long 95 % of them take at most, and the processor's time for each, for each engine.
 
     With 1, 8 and 32 clients. beside: another checkout, such as the last release, whose server is a peer; its engine is
-    its default. plain: a Python that has FastAPI and sentence-transformers, if this one has not.
+    its default.
     """
     for kind, lengths in LENGTHS.items():
         drawn, words = random.Random(0), WORDS.split()  # each a token
@@ -54,7 +41,7 @@ def served(model: Path, count: int, beside: Path | None = None, plain: Path | No
         begun = perf_counter()
         loaded.encode(texts)
         yield {"what": f"encode, {kind} texts", "texts/s": round(count / (perf_counter() - begun))}
-        for name, command in servers(model, beside, plain).items():
+        for name, command in servers(model, beside).items():
             with running(command) as (port, process):
                 for clients in CLIENTS:
                     asked(port, texts[: 8 * clients], clients)  # warm
@@ -66,7 +53,7 @@ def served(model: Path, count: int, beside: Path | None = None, plain: Path | No
                     yield {"what": f"{name}, {kind} texts", **record}
 
 
-def servers(model: Path, beside: Path | None, plain: Path | None) -> dict[str, Command]:
+def servers(model: Path, beside: Path | None) -> dict[str, Command]:
     """The command of each server, by its name."""
     ours = ["serve", "-m", str(model), "--quiet"]
     engines = ("numpy", "onnx") if find_spec("onnxruntime") else ("numpy",)
@@ -76,8 +63,6 @@ def servers(model: Path, beside: Path | None, plain: Path | None) -> dict[str, C
     if beside:
         there = f"import sys; sys.path.insert(0, {str(beside)!r}); {OURS}"
         found[f"serve, {beside.name}"] = [sys.executable, "-c", there, *ours, "--port"]
-    if plain or (find_spec("fastapi") and find_spec("sentence_transformers")):
-        found["sentence-transformers under FastAPI"] = [str(plain or sys.executable), "-c", PLAIN, str(model)]
     return found
 
 

@@ -23,6 +23,7 @@ from helpers.adapters import (
 from helpers.bin_files import convert
 from helpers.checkpoint_files import write_safetensors
 from helpers.crashes import break_off
+from helpers.json_files import change_json, read_json, write_json
 from helpers.terminal import bertcli as run
 from helpers.terminal import continued
 from safetensors.numpy import load_file
@@ -33,8 +34,8 @@ from bertcli.model import Model
 from bertcli.network.module import parameters
 
 REFERENCE = Path(__file__).parents[1] / "reference"
-RECORDED = json.loads((REFERENCE / "adapters.json").read_text())
-RECORDED_TABLES = json.loads((REFERENCE / "adapters_of_tables.json").read_text())
+RECORDED = read_json(REFERENCE / "adapters.json")
+RECORDED_TABLES = read_json(REFERENCE / "adapters_of_tables.json")
 
 
 DEBERTA_QUERY = "deberta.encoder.layer.0.attention.self.query_proj"
@@ -129,8 +130,8 @@ def test_names_of_labels_are_the_base_s_where_an_adapter_has_as_many(
     tmp_path: Path, name: str, expected: set[str]
 ) -> None:
     base, adapter = write_lora(tmp_path, name)
-    config = json.loads((base / "config.json").read_text()) | {"id2label": {"0": "bad", "1": "good"}}
-    (base / "config.json").write_text(json.dumps(config))
+    config = read_json(base / "config.json") | {"id2label": {"0": "bad", "1": "good"}}
+    write_json(base / "config.json", config)
     (record,) = json.loads(run("classify", "-m", adapter, "tea", "--top-k", "5", "--format", "json").out)
     assert {one["label"] for one in record["labels"]} == expected
 
@@ -158,7 +159,7 @@ def test_an_adapter_with_a_tokenizer_of_its_own_is_read_with_that(tmp_path: Path
     if modules:
         module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
         pooling = {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
-        (adapter / "modules.json").write_text(json.dumps([module, pooling]))
+        write_json(adapter / "modules.json", [module, pooling])
         (adapter / "1_Pooling").mkdir()
         (adapter / "1_Pooling" / "config.json").write_text('{"pooling_mode": "mean"}')
     of_base = run("tokenize", "-m", base, "t5 t17", "--format", "jsonl").records[0]["ids"]
@@ -176,7 +177,7 @@ def test_an_adapter_in_a_folder_of_sentence_transformers(tmp_path: Path) -> None
     kinds = {"": "Transformer", "1_Pooling": "Pooling"}
     modules = [{"idx": 0, "name": "0", "path": path, "type": f"sentence_transformers.models.{kind}"}
                for path, kind in kinds.items()]  # fmt: skip
-    (adapter / "modules.json").write_text(json.dumps(modules))
+    write_json(adapter / "modules.json", modules)
     (adapter / "1_Pooling").mkdir()
     (adapter / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
     model = bertcli.load(adapter)
@@ -272,7 +273,7 @@ def test_an_adapter_of_a_compiled_model_is_read(tmp_path: Path, prefix: str) -> 
     queries = [f"_orig_mod.bert.encoder.layer.{n}.attention.self.{part}" for n in (0, 1) for part in ("query", "value")]
     for targets in (None, queries):
         if targets:
-            settings.write_text(json.dumps(json.loads(settings.read_text()) | {"target_modules": targets}))
+            change_json(settings, {"target_modules": targets})
         model = bertcli.load(base, adapter=adapter)
         np.testing.assert_allclose(computed(model, "bert"), RECORDED["bert"], rtol=0, atol=1e-5)
 

@@ -1,11 +1,11 @@
 """Which family a folder is of, what its config.json must say, and what is refused with which words."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.json_files import read_json, write_json
 from helpers.terminal import bertcli as command
 
 import bertcli
@@ -32,9 +32,9 @@ ESM = {"model_type": "esm", **OLD, "position_embedding_type": "rotary"}
 
 def edited(folder: Path, **changes: Any) -> Path:
     """The folder with some keys of its config.json changed, or taken out where the value is None."""
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8")) | changes
+    config = read_json(folder / "config.json") | changes
     kept = {key: value for key, value in config.items() if value is not None}
-    (folder / "config.json").write_text(json.dumps(kept), encoding="utf-8")
+    write_json(folder / "config.json", kept)
     return folder
 
 
@@ -206,7 +206,7 @@ def test_families_in_files_code_of_their_own_is_told_by_its_keys(tmp_path: Path)
         ({"position_embedding_type": "alibi", "feed_forward_type": "geglu"}, 117_068_544),
         ({"position_embedding_type": "alibi", "feed_forward_type": "geglu", "auto_map": AUTO_MAP}, 117_123_840),
     ):
-        (tmp_path / "config.json").write_text(json.dumps(sizes | keys), encoding="utf-8")
+        write_json(tmp_path / "config.json", sizes | keys)
         out = command("params", "--config", tmp_path / "config.json").out
         assert f"Total params: {params:,}" in out
     slopes = parse_config({**JINA, "hidden_size": 24, "num_attention_heads": 12}).slopes  # type: ignore[attr-defined]

@@ -1,7 +1,6 @@
 """The files that a model is opened from are all listed: digests cover them, so that --resume sees what has changed."""
 
 import ast
-import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from helpers.checkpoints import Dense, Sentence, make
 from helpers.crashes import break_off
 from helpers.gliner import write_gliner
 from helpers.gliner2 import write_gliner2
+from helpers.json_files import change_json, write_json
 from helpers.late_folders import write_late
 from helpers.modular import write_cross_encoder, write_router
 from helpers.rerankers import PUBLISHED, write_reranker
@@ -63,7 +63,7 @@ def adapter_with_modules(root: Path) -> Path:
     write_numbers_of(base, folder)
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
     listed = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in modules]
-    (folder / "modules.json").write_text(json.dumps(listed))
+    write_json(folder / "modules.json", listed)
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
     return folder
@@ -155,7 +155,7 @@ def test_a_run_is_not_resumed_if_the_base_of_its_adapter_has_changed(tmp_path: P
     words: list[Any] = ["encode", "-m", folder, "-i", tmp_path / "in.txt", "-o", tmp_path / "v.npy", "--resume"]
     break_off(*words)
     config = tmp_path / "base" / "config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"layer_norm_eps": 0.1}))
+    change_json(config, {"layer_norm_eps": 0.1})
     assert "the model has changed; restore that" in run(*words).error
 
 

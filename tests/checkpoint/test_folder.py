@@ -1,6 +1,5 @@
 """A model's folder: each small file is read once, strictly, when it is first asked for."""
 
-import json
 import pickle
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 from helpers.checkpoint_files import Dense, Sentence
 from helpers.checkpoints import make
+from helpers.json_files import read_json, write_json
 
 import bertcli
 from bertcli.errors import BertcliError
@@ -114,9 +114,9 @@ def test_a_model_is_opened_from_what_was_found(tmp_path: Path, monkeypatch: pyte
 
 def test_a_refused_setting_hinders_only_those_who_need_it(tmp_path: Path) -> None:
     folder = make(tmp_path / "model", tokenizer="json", head="mlm", sentence=Sentence(("mean",)))
-    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    modules = read_json(folder / "modules.json")
     modules.append({"type": "sentence_transformers.models.CNN", "path": "2_CNN"})
-    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    write_json(folder / "modules.json", modules)
     model = bertcli.load(folder)
     assert model.fill_mask(["The [MASK]."])
     for _ in range(2):  # the refusal is kept, not only raised once

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from helpers.checkpoints import make
 from helpers.family_checkpoints import make_family
+from helpers.json_files import change_json
 from helpers.terminal import bertcli as run
 from safetensors.numpy import load_file, save_file
 
@@ -24,7 +25,7 @@ def change(folder: Path, tensors: dict[str, Any] | None = None, **config: Any) -
     if tensors is not None:
         save_file({name: np.ascontiguousarray(values) for name, values in tensors.items()}, folder / WEIGHTS)
     file = folder / "config.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | config))
+    change_json(file, config)
     return folder
 
 

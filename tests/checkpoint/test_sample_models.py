@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.json_files import read_json
 
 import bertcli
 from bertcli.names import SAMPLES
@@ -47,7 +48,7 @@ def test_all_fit_in_the_package_and_are_plain_folders() -> None:
 @pytest.mark.parametrize("name", list(FOLDERS))
 def test_vocab_txt_and_tokenizer_json_agree(name: str) -> None:
     lines = (FOLDERS[name] / "vocab.txt").read_text(encoding="utf-8").splitlines()
-    stored = json.loads((FOLDERS[name] / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    stored = read_json(FOLDERS[name] / "tokenizer.json")["model"]["vocab"]
     assert stored == {piece: index for index, piece in enumerate(lines)}
     assert len(lines) == bertcli.load(str(FOLDERS[name])).config.vocab_size
     assert lines[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -60,7 +61,7 @@ def test_cloze_as_reported(predictions: list[list[str]]) -> None:
 
 
 def test_top_five_as_the_reference_has_them(predictions: list[list[str]]) -> None:
-    assert predictions == json.loads((DATA / "cloze_top_five.json").read_text(encoding="utf-8"))
+    assert predictions == read_json(DATA / "cloze_top_five.json")
 
 
 def test_next_sentence_prefers_what_follows() -> None:
@@ -103,7 +104,7 @@ def test_paraphrases_are_found_as_reported(sentences: bertcli.Model) -> None:
 
 
 def test_sentence_vectors_are_those_of_sentence_transformers(sentences: bertcli.Model) -> None:
-    reference = json.loads((DATA / "sentence_vectors.json").read_text(encoding="utf-8"))
+    reference = read_json(DATA / "sentence_vectors.json")
     vectors = sentences.encode(reference["texts"])
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(vectors[:, : len(reference["begin"][0])], reference["begin"], atol=1e-5)

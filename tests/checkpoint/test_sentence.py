@@ -1,6 +1,5 @@
 """Sentence-transformers folders: what they say is understood or refused by name."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import Dense, Sentence, make
+from helpers.json_files import read_json, write_json
 from helpers.opened_folders import layout_of, sentence_of
 from helpers.terminal import bertcli
 
@@ -23,8 +23,8 @@ TRANSFORMER: dict[str, Any] = {"idx": 0, "name": "0", "path": "", "type": "sente
 
 def change(file: Path, **keys: Any) -> None:
     """Keys put into a JSON object in a file, or taken out where the value is Ellipsis."""
-    config = (json.loads(file.read_text()) if file.exists() else {}) | keys
-    file.write_text(json.dumps({key: value for key, value in config.items() if value is not ...}))
+    config = (read_json(file) if file.exists() else {}) | keys
+    write_json(file, {key: value for key, value in config.items() if value is not ...})
 
 
 def modules(folder: Path, *kinds: str) -> None:
@@ -32,7 +32,7 @@ def modules(folder: Path, *kinds: str) -> None:
     names = [kind.rpartition(".")[2] for kind in kinds]
     paths = ["" if name == "Transformer" else f"{number}_{name}" for number, name in enumerate(names)]
     entries = [{"type": kind, "path": path} for kind, path in zip(kinds, paths, strict=True)]
-    (folder / "modules.json").write_text(json.dumps(entries))
+    write_json(folder / "modules.json", entries)
 
 
 @pytest.fixture
@@ -66,8 +66,8 @@ def test_sparse_pooling(tmp_path: Path, first: str) -> None:
     kinds = [first, "sparse_encoder.modules.splade_pooling.SpladePooling"]
     (folder / "1_SpladePooling").mkdir()
     modules(folder, *(f"sentence_transformers.{kind}" for kind in kinds))
-    entries = json.loads((folder / "modules.json").read_text())
-    (folder / "modules.json").write_text(json.dumps([entries[0] | {"path": ""}, entries[1]]))
+    entries = read_json(folder / "modules.json")
+    write_json(folder / "modules.json", [entries[0] | {"path": ""}, entries[1]])
     assert layout_of(folder).missing_files() == ["1_SpladePooling/config.json"]
     file = folder / "1_SpladePooling" / "config.json"
     change(file, word_embedding_dimension=None)
@@ -182,7 +182,7 @@ def test_other_orders_are_refused(folder: Path, kinds: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("path", ["../1_Pooling", "/1_Pooling", "..", ".", "a/b", "a\\b", "a\0b", ""])
 def test_modules_stay_in_their_folder(folder: Path, path: str) -> None:
     entry = {"type": "sentence_transformers.models.Pooling", "path": path}
-    (folder / "modules.json").write_text(json.dumps([TRANSFORMER, entry]))
+    write_json(folder / "modules.json", [TRANSFORMER, entry])
     with pytest.raises(
         BertcliError, match="which is not a folder next to it" if path else "a Pooling without a folder"
     ):
@@ -195,8 +195,8 @@ def test_a_network_in_a_folder_of_its_own(tmp_path: Path) -> None:
     (inside / "0_Transformer").mkdir()
     for path in [path for path in inside.iterdir() if path.is_file() and path.name != "modules.json"]:
         path.rename(inside / "0_Transformer" / path.name)
-    modules = json.loads((inside / "modules.json").read_text())
-    (inside / "modules.json").write_text(json.dumps([modules[0] | {"path": "0_Transformer"}, *modules[1:]]))
+    modules = read_json(inside / "modules.json")
+    write_json(inside / "modules.json", [modules[0] | {"path": "0_Transformer"}, *modules[1:]])
     assert missing(Folder(inside)) == layout_of(inside).missing_files() == []
     text = "unbelievable tea " * 9
     found, expected = (load(folder).encode([text], truncation="silent") for folder in (inside, beside))

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from helpers.checkpoint_files import write_safetensors
 from helpers.family_checkpoints import make_family
+from helpers.json_files import change_json, write_json
+from helpers.recorded import recorded
 from helpers.sentence_folders import (
     FOLDERS,
     LIMIT,
@@ -31,9 +33,9 @@ from bertcli.errors import BertcliError
 from bertcli.folder.cache import missing
 from bertcli.folder.files import Folder
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "sentence_models.json").read_text(encoding="utf-8"))
-MODEL2VEC_GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "model2vec.json").read_text(encoding="utf-8"))
-ROLE_GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "roles.json").read_text(encoding="utf-8"))
+GOLDEN = recorded("sentence_models.json")
+MODEL2VEC_GOLDEN = recorded("model2vec.json")
+ROLE_GOLDEN = recorded("roles.json")
 # A prompt's name with a task, and what it is equal to. A task alone has the default prompt, the documents'.
 JINA_NAMES = [
     ("text-matching.query", "text-matching/query"),
@@ -121,11 +123,11 @@ def test_configurations_of_other_models_are_not_counted_as_bert(tmp_path: Path) 
         ({"auto_map": {"AutoModel": "modeling.Own"}}, "is not of a plain BERT model: it has code of its own"),
     ):
         file = tmp_path / "config.json"
-        file.write_text(json.dumps({"model_type": "bert", **sizes, **changed}), encoding="utf-8")
+        write_json(file, {"model_type": "bert", **sizes, **changed})
         done = command("params", "--config", file)
         assert (done.status, message in done.error, done.out) == (1, True, "")
     own = {"model_type": "nomic_bert", **sizes, "auto_map": {"AutoModel": "modeling.NomicBertModel"}}
-    (tmp_path / "config.json").write_text(json.dumps(own), encoding="utf-8")
+    write_json(tmp_path / "config.json", own)
     assert command("params", "--config", tmp_path / "config.json").status == 0
 
 
@@ -248,7 +250,7 @@ def test_static_models_cut_texts_where_their_tokenizer_does(tmp_path: Path) -> N
     limit = {"max_length": 3, "strategy": "LongestFirst", "stride": 0}
     for direction, kept in (("Right", "the king drinks"), ("Left", "drinks hot tea")):
         cut = {"truncation": {**limit, "direction": direction}}
-        file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | cut), encoding="utf-8")
+        change_json(file, cut)
         model = bertcli.load(tmp_path)
         assert np.array_equal(model.encode(["the king drinks hot tea"]), model.encode([kept]))
     told = command("encode", "-m", tmp_path, "the king drinks hot tea", "--format", "jsonl").err
@@ -294,7 +296,7 @@ def test_static_models_average_only_the_texts_that_have_tokens(tmp_path: Path) -
 def test_static_models_read_no_settings_of_a_transformer(tmp_path: Path) -> None:
     write_static(tmp_path, "root")
     before = bertcli.load(tmp_path).encode(GOLDEN["texts"])
-    (tmp_path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 1, "do_lower_case": True}))
+    write_json(tmp_path / "sentence_bert_config.json", {"max_seq_length": 1, "do_lower_case": True})
     np.testing.assert_array_equal(bertcli.load(tmp_path).encode(GOLDEN["texts"]), before)
 
 
@@ -303,8 +305,7 @@ def test_a_dense_layer_with_a_sigmoid_is_that_of_its_sums(tmp_path: Path, engine
     folder, found = write_gemma(tmp_path), []
     for name in ("linear.Identity", "activation.Sigmoid"):
         last = folder / "3_Dense" / "config.json"
-        config = json.loads(last.read_text(encoding="utf-8"))
-        last.write_text(json.dumps(config | {"activation_function": f"torch.nn.modules.{name}"}), encoding="utf-8")
+        change_json(last, {"activation_function": f"torch.nn.modules.{name}"})
         options: list[Any] = ["--engine", engine, "--no-normalize", "-o", tmp_path / f"{name}.npy"]
         result = command("encode", "-m", folder, "--prompt", "", "hot tea", "a river", *options)
         assert result.status == 0, result.error
@@ -384,6 +385,5 @@ def test_jina_v5_asks_for_a_task(tmp_path: Path) -> None:
     assert "lasttoken, as in jina-embeddings-v5's own code" in documents.err
     (folder / "adapters" / "retrieval" / "adapter_model.safetensors").unlink()
     assert missing(Folder(folder)) == ["adapters/retrieval/adapter_model.safetensors"]
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    (folder / "config.json").write_text(json.dumps(config | {"task_names": ["../x"]}), encoding="utf-8")
+    change_json(folder / "config.json", {"task_names": ["../x"]})
     assert "has the task_names" in command("encode", "-m", folder, "hot tea").error

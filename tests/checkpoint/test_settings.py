@@ -1,6 +1,5 @@
 """Settings that the references heed are heeded here, or refused by name."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +7,16 @@ import numpy as np
 import pytest
 from helpers.checkpoints import Sentence, make
 from helpers.family_checkpoints import make_family
+from helpers.json_files import change_json, read_json, write_json
 from helpers.opened_folders import tokenizer_of
+from helpers.recorded import recorded
 from helpers.tokenizer_kinds import write_kind
 from reference import setting_cases as cases
 
 import bertcli
 from bertcli.errors import BertcliError
 
-RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "settings.json").read_text(encoding="utf-8"))
+RECORDED = recorded("settings.json")
 
 
 @pytest.mark.parametrize("case", [*cases.SENTENCE_CASES, cases.NO_MODULES])
@@ -51,10 +52,10 @@ def test_settings_of_a_network(tmp_path: Path, case: str) -> None:
 
 def test_rope_theta_of_modernberts_local_layers_is_the_others_if_it_is_null(tmp_path: Path) -> None:
     folder = make_family(tmp_path / "m", "modernbert", config={"global_rope_theta": 500.0})
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = read_json(folder / "config.json")
     states = {}
     for theta in (None, 500.0, 10000.0):
-        (folder / "config.json").write_text(json.dumps(config | {"local_rope_theta": theta}), encoding="utf-8")
+        write_json(folder / "config.json", config | {"local_rope_theta": theta})
         states[theta] = bertcli.load(folder).forward([cases.IDS])
     np.testing.assert_array_equal(states[None], states[500.0])
     assert np.abs(states[None] - states[10000.0]).max() > 1e-3
@@ -67,9 +68,9 @@ def test_feed_forward_layers_of_t5_are_those_of_the_type_if_nothing_is_said(
     """As the configurations of transformers have it: T5Config, MT5Config and UMT5Config differ."""
     folder = make_family(tmp_path / family, family, config={"feed_forward_proj": feed_forward})
     said = bertcli.load(folder).forward([cases.IDS])
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = read_json(folder / "config.json")
     del config["feed_forward_proj"]
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    write_json(folder / "config.json", config)
     np.testing.assert_array_equal(bertcli.load(folder).forward([cases.IDS]), said)
 
 
@@ -130,7 +131,7 @@ POOLED = {"text": {"method": "forward", "method_output_name": "pooler_output"}}
 )
 def test_settings_of_a_sentence_model_refused(tmp_path: Path, settings: dict[str, Any], named: str) -> None:
     folder = make(tmp_path / "m", sentence=Sentence(("mean",)))
-    (folder / "sentence_bert_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    write_json(folder / "sentence_bert_config.json", settings)
     with pytest.raises(BertcliError, match=named):
         bertcli.load(folder).encode(["tea"])
 
@@ -138,18 +139,18 @@ def test_settings_of_a_sentence_model_refused(tmp_path: Path, settings: dict[str
 def test_settings_texts_are_in_lower_case_before_they_are_normalized(tmp_path: Path) -> None:
     folder = make(tmp_path / "m", tokenizer="json", sentence=Sentence(("mean",)))
     file, replaced = folder / "tokenizer.json", {"type": "Replace", "pattern": {"String": "T"}, "content": "x"}
-    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | {"normalizer": replaced}))
+    change_json(file, {"normalizer": replaced})
     for lower, pieces in ((True, ["tea"]), (False, ["x", "##e", "##a"])):
-        (folder / "sentence_bert_config.json").write_text(json.dumps({"do_lower_case": lower}), encoding="utf-8")
+        write_json(folder / "sentence_bert_config.json", {"do_lower_case": lower})
         assert bertcli.load(folder).tokenizer.encode(["Tea"])[0].pieces[1:-1] == pieces
 
 
 def test_settings_without_padding_a_classifier_reads_the_last_token(tmp_path: Path) -> None:
     """As transformers does (compared with 5.23); by default Gemma's padding is token 0."""
     folder, logits = make_family(tmp_path / "m", "gemma3_text", "classifier"), dict[int | None, Any]()
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = read_json(folder / "config.json")
     for padding in (0, 9, None):
-        (folder / "config.json").write_text(json.dumps(config | {"pad_token_id": padding}), encoding="utf-8")
+        write_json(folder / "config.json", config | {"pad_token_id": padding})
         logits[padding] = bertcli.load(folder).outputs([[5, 6, 7, 0]])["classifier"]
     np.testing.assert_array_equal(logits[None], logits[9])
     assert np.abs(logits[9] - logits[0]).max() > 1e-3

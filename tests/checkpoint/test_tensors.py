@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from helpers.checkpoint_files import narrow, write_safetensors
 from helpers.checkpoints import DTYPES, make
+from helpers.json_files import read_json, write_json
 
 from bertcli import load
 from bertcli.errors import BertcliError
@@ -192,9 +193,9 @@ def test_a_missing_shard_is_named(tmp_path: Path) -> None:
 
 def test_a_tensor_that_its_shard_lacks_is_named(tmp_path: Path) -> None:
     folder = make(tmp_path, shards=2)
-    index = json.loads((folder / INDEX_FILE).read_text())
+    index = read_json(folder / INDEX_FILE)
     index["weight_map"]["ghost"] = "model-00001-of-00002.safetensors"
-    (folder / INDEX_FILE).write_text(json.dumps(index))
+    write_json(folder / INDEX_FILE, index)
     with pytest.raises(BertcliError, match=r"model-00001-of-00002.safetensors lacks tensor 'ghost'"):
         open_tensors(Folder(folder))
 
@@ -214,7 +215,7 @@ SHARD_NAMES = [
 
 @pytest.mark.parametrize("name", [*SHARD_NAMES, "x\0.safetensors", "C:x.safetensors"])
 def test_an_index_stays_in_its_folder(tmp_path: Path, name: Any) -> None:
-    (tmp_path / INDEX_FILE).write_text(json.dumps({"weight_map": {"a": name}}))
+    write_json(tmp_path / INDEX_FILE, {"weight_map": {"a": name}})
     with pytest.raises(BertcliError, match=r"places tensor 'a' in .* is not a .safetensors file in the same folder"):
         open_tensors(Folder(tmp_path))
 

@@ -1,12 +1,12 @@
 """Damaged and hostile files of a checkpoint: refused in a short message, in little memory."""
 
-import json
 import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers.checkpoints import Dense, Sentence, make
+from helpers.json_files import change_json, write_json
 from helpers.opened_folders import sentence_of, tokenizer_of
 
 from bertcli.errors import BertcliError
@@ -19,7 +19,7 @@ BERT = {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_attentio
 @pytest.mark.parametrize("key", ["model_type", "hidden_act", "architectures"])
 @pytest.mark.parametrize("value", ["a" * 5000, ["b" * 5000], {"c" * 5000: 1}])
 def test_untrusted_values_of_a_config_do_not_flood_the_message(key: str, value: Any, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(BERT | {key: value}), encoding="utf-8")
+    write_json(tmp_path / "config.json", BERT | {key: value})
     with pytest.raises(BertcliError) as caught:
         read_config(tmp_path / "config.json")
     assert len(str(caught.value).replace(str(tmp_path), "")) < 400
@@ -27,8 +27,7 @@ def test_untrusted_values_of_a_config_do_not_flood_the_message(key: str, value: 
 
 def test_untrusted_shape_of_a_dense_layer_does_not_flood_the_message(tmp_path: Path) -> None:
     make(tmp_path, sentence=Sentence(pooling=("mean",), dense=(Dense(4),)))
-    config = json.loads((tmp_path / "2_Dense/config.json").read_text(encoding="utf-8"))
-    (tmp_path / "2_Dense/config.json").write_text(json.dumps(config | {"in_features": ["a" * 5000]}), encoding="utf-8")
+    change_json(tmp_path / "2_Dense/config.json", {"in_features": ["a" * 5000]})
     with pytest.raises(BertcliError) as caught:
         sentence_of(tmp_path)
     assert len(str(caught.value).replace(str(tmp_path), "")) < 500

@@ -10,6 +10,7 @@ import pytest
 from helpers.checkpoint_files import Dense, Sentence
 from helpers.checkpoints import make
 from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.json_files import write_json
 from helpers.late_folders import write_late
 from helpers.modular import write_router
 from helpers.rerankers import KINDS, write_reranker
@@ -61,11 +62,11 @@ def test_a_value_of_the_wrong_type_is_one_line(kind: str, tmp_path: Path) -> Non
     }
     every = [(file, at, wrong) for file, value in written.items() for at in places(value) for wrong in WRONG]
     for file, at, wrong in random.Random(kind).sample(every, COUNT):
-        file.write_text(json.dumps(changed(written[file], at, wrong)), encoding="utf-8")
+        write_json(file, changed(written[file], at, wrong))
         result = bertcli(*COMMANDS.get(kind, ("encode", "tea")), "-m", folder)
         if result.status:
             assert "Unexpected error" not in result.error, (file.name, at, wrong)
-        file.write_text(json.dumps(written[file]), encoding="utf-8")
+        write_json(file, written[file])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -78,7 +79,7 @@ def test_info_formats_no_value_that_nobody_has_checked(family: str, tmp_path: Pa
     keys = [key for key in ("vocab_size", "hidden_size", "d_model", "n_positions", "max_position_embeddings",
                             "architectures", "model_type") if key in (*written, "architectures")]  # fmt: skip
     for key, value in [(key, value) for key in keys for value in wrong]:
-        file.write_text(json.dumps({**written, key: value}), encoding="utf-8")
+        write_json(file, {**written, key: value})
         result = bertcli("info", folder)  # the table formats what the record holds
         assert "Unexpected error" not in result.err, (key, value, result.err)
         assert result.out

@@ -1,10 +1,10 @@
 """classify --candidates and --choices on the command line."""
 
-import json
 from pathlib import Path
 
 import pytest
 from conftest import Made
+from helpers.json_files import read_json
 from helpers.pipelines import same
 from helpers.terminal import bertcli
 from reference import task_cases as cases
@@ -52,7 +52,7 @@ def test_choices_that_differ_by_their_commas_are_no_result_to_continue(chooser: 
     for choices in (["a cat,rain", "a dog"], ["a cat", "rain,a dog"]):
         run = bertcli("classify", "-m", chooser, "-i", texts, "-o", target, "--choices", *choices, "--resume")
         assert run.status == 0, run.err
-        found.append([label["label"] for label in json.loads(target.read_text(encoding="utf-8"))["labels"]])
+        found.append([label["label"] for label in read_json(target)["labels"]])
         assert {*found[-1]} == {*choices}
 
 

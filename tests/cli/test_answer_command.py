@@ -1,12 +1,12 @@
 """answer on the command line: where questions and contexts come from, and what it prints, marks, writes and refuses."""
 
-import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 from conftest import Made
+from helpers.json_files import write_json_lines
 from helpers.terminal import bertcli
 from reference import task_cases as cases
 
@@ -27,7 +27,7 @@ def test_answer_gives_the_records_of_the_library(reader: Path, tmp_path: Path) -
     assert bertcli(*arguments, *QUESTIONS, "--context", CONTEXT).records == expected
     assert bertcli(*arguments, "--context", CONTEXT, stdin="\n".join(QUESTIONS)).records == expected
     lines, table = tmp_path / "asked.jsonl", tmp_path / "asked.csv"
-    lines.write_text("".join(json.dumps({"question": q, "context": CONTEXT}) + "\n" for q in QUESTIONS))
+    write_json_lines(lines, ({"question": q, "context": CONTEXT} for q in QUESTIONS))
     table.write_text("q,story\n" + "".join(f'{q},"{CONTEXT}"\n' for q in QUESTIONS))
     assert bertcli(*arguments, "-i", lines).records == expected
     assert bertcli(*arguments, "-i", table, "--column", "q", "--context-column", "story").records == expected

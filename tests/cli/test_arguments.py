@@ -1,10 +1,10 @@
 """Arguments that stand in the wrong place, and commands without any: each is answered with the right form."""
 
-import json
 import shlex
 from pathlib import Path
 
 import pytest
+from helpers.json_files import write_json
 from helpers.terminal import bertcli, wrong_usage
 
 SAMPLE = "bert-mini-mlm"
@@ -40,7 +40,7 @@ def test_a_folder_with_a_configuration_is_a_model(tmp_path: Path) -> None:
     folder = tmp_path / "net"
     folder.mkdir()
     assert bertcli("tokenize", folder).status == 0
-    (folder / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    write_json(folder / "config.json", {"model_type": "bert"})
     assert "tokenize -m" in message("tokenize", folder)
 
 

@@ -13,6 +13,7 @@ from conftest import Made
 from helpers.batches import compute_together
 from helpers.checkpoint_files import Dense
 from helpers.checkpoints import Sentence, make
+from helpers.json_files import write_json, write_json_lines
 from helpers.terminal import bertcli, wrong_usage
 from safetensors.numpy import load_file
 
@@ -42,7 +43,7 @@ def test_commands_same_records_as_from_python(command: str, model: Path, tmp_pat
     }
     file = tmp_path / "in.jsonl"
     pair = {"text_pair": PAIR} if command in ("encode", "classify") else {}
-    file.write_text("".join(json.dumps({"text": text, **pair}) + "\n" for text in TEXTS), encoding="utf-8")
+    write_json_lines(file, ({"text": text, **pair} for text in TEXTS))
     second = ["--pair-column", "text_pair"] if command == "classify" else []
     records = bertcli(command, "-m", model, "-i", file, *second, "--format", "jsonl").records
     field = {"encode": "embedding", "tokenize": "ids"}.get(command)
@@ -244,7 +245,7 @@ def test_commands_chunks_are_named_in_files(
     compute_together(20, monkeypatch)
     source, target = tmp_path / "in.jsonl", tmp_path / f"v.{ending}"
     rows = [{"text": "tea"}, {"text": 7}, {"text": LONG}]
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_json_lines(source, rows)
     command = ["encode", "-m", str(model), "-i", str(source), "--chunk", "16,4", "--keep-going"]
     records = bertcli(*command, "--format", "jsonl").records
     assert [record["index"] for record in records] == [0, 1] + [2] * (len(records) - 2)
@@ -333,7 +334,7 @@ def test_commands_read_a_pair_where_records_have_it(ending: str, made: Made, tmp
     model, file = made(head="classifier"), tmp_path / f"pairs.{ending}"
     pair = ("the king drank tea", "the queen sold bread")
     if ending == "jsonl":
-        file.write_text(json.dumps({"text": pair[0], "text_pair": pair[1]}) + "\n", encoding="utf-8")
+        write_json(file, {"text": pair[0], "text_pair": pair[1]})
     elif ending == "csv":
         file.write_text(f"text,text_pair\n{pair[0]},{pair[1]}\n", encoding="utf-8")
     else:

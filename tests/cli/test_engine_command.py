@@ -15,6 +15,7 @@ from conftest import Made
 from helpers.batches import compute_together
 from helpers.checkpoints import Sentence, make
 from helpers.crashes import crashing
+from helpers.json_files import write_json
 from helpers.little_doctor import MEASURE_LITTLE
 from helpers.terminal import bertcli, continued, wrong_usage
 from safetensors.numpy import load_file, save_file
@@ -131,7 +132,7 @@ def test_engine_command_says_what_was_measured_of_int8_in_an_old_sentence_folder
         (source / name).rename(source / "0_Transformer" / name)
     modules = json.loads((source / "modules.json").read_bytes())
     modules[0]["path"] = "0_Transformer"
-    (source / "modules.json").write_text(json.dumps(modules))
+    write_json(source / "modules.json", modules)
     found = bertcli("encode", "-m", source, "a mat", "--engine", "onnx-int8", "--format", "jsonl")
     assert "int8 of" in found.err
 

@@ -1,6 +1,5 @@
 """What goes wrong: one line, the right status, nothing printed, nothing left behind, nothing lost."""
 
-import json
 import os
 import re
 import shlex
@@ -13,6 +12,7 @@ from conftest import Made
 from helpers.batches import compute_together
 from helpers.checkpoints import damaged, make
 from helpers.crashes import full_disk
+from helpers.json_files import read_json
 from helpers.terminal import bertcli, wrong_usage
 
 from bertcli.cli.app import application
@@ -230,7 +230,7 @@ def test_errors_link_is_followed_and_permissions_stay(model: Path, tmp_path: Pat
     link.symlink_to(target)
     assert bertcli("score", "-m", model, "tea", "-o", link).status == 0
     assert link.is_symlink()
-    assert json.loads(target.read_text(encoding="utf-8"))[0]["text"] == "tea"
+    assert read_json(target)[0]["text"] == "tea"
     assert target.stat().st_mode & 0o777 == 0o600
 
 

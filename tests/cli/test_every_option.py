@@ -3,7 +3,6 @@
 An option that is taken and not passed on is seen by no other test, unless one happens to ask for it.
 """
 
-import json
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from conftest import Made
 from helpers.bge_m3 import write_bge_m3
 from helpers.checkpoints import Sentence
 from helpers.draws import FEW, draw
+from helpers.json_files import write_json, write_json_lines
 from helpers.options_of_commands import options_of
 from helpers.terminal import Result, bertcli
 from reference import task_cases as tasks
@@ -247,7 +247,7 @@ def folder(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
     (root / "DOT" / "config_sentence_transformers.json").write_text('{"similarity_fn_name": "dot"}', encoding="utf-8")
     for name in ("VECTORS", "M3"):
         prompts = {"prompts": {"query": "river ", "document": "hot "}}
-        (root / name / "config_sentence_transformers.json").write_text(json.dumps(prompts), encoding="utf-8")
+        write_json(root / name / "config_sentence_transformers.json", prompts)
     (root / "notes.txt").write_text("the river\nhot tea\na cat sat\nthe queen sold bread\n", encoding="utf-8")
     (root / "queries.txt").write_text("the king\n", encoding="utf-8")
     texts = [
@@ -261,7 +261,7 @@ def folder(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
     tagged = [
         {"tokens": text.split(), "tags": ["O" if len(word) > 3 else "B-X" for word in text.split()]} for text in texts
     ]
-    (root / "tagged.jsonl").write_text("".join(json.dumps(row) + "\n" for row in tagged), encoding="utf-8")
+    write_json_lines(root / "tagged.jsonl", tagged)
     with pytest.MonkeyPatch.context() as patched:
         draw(FEW, patched)
         yield root

@@ -9,6 +9,7 @@ from helpers.checkpoint_files import Sentence
 from helpers.checkpoints import make
 from helpers.examples import asked, commands, try_each
 from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.json_files import write_json
 from helpers.late_folders import write_late
 from helpers.modular import write_cross_encoder, write_router
 from helpers.static_models import write_static
@@ -122,7 +123,7 @@ def test_what_info_says_of_a_sentence_model(tmp_path: Path) -> None:
     folder = make(tmp_path / "model", tokenizer="both", dtype="F16", sentence=Sentence(("cls", "max")))
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 20, "do_lower_case": true}')
     settings = {"prompts": {"query": "Find: ", "document": ""}, "default_prompt_name": "query"}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    write_json(folder / "config_sentence_transformers.json", settings)
     record = asked("-m", folder)
     assert (record["limit"], record["max_tokens"], record["vocab_size"]) == (20, 48, len(pieces()))
     assert (record["pooling"], record["width"], record["normalize"]) == (["cls", "max"], 64, False)

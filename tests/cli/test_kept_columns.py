@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.json_files import write_json_lines
 from helpers.terminal import bertcli
 from reference import task_cases as cases
 
@@ -34,7 +35,7 @@ KEPT = ("--id-column", "number", "--keep", "place,tags")
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     file = tmp_path / "rows.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    write_json_lines(file, ROWS)
     return file
 
 

@@ -13,6 +13,7 @@ import pytest
 from conftest import Made
 from helpers.checkpoints import make
 from helpers.deadlines import SECONDS
+from helpers.json_files import write_json
 from helpers.terminal import bertcli as command
 from helpers.terminal import wrong_usage
 from hypothesis import given
@@ -173,7 +174,7 @@ def test_params_config_of_impossible_sizes_is_refused_at_once(tmp_path: Path, ch
         "intermediate_size": 9,
     }
     file = tmp_path / "config.json"
-    file.write_text(json.dumps({**sizes, **change}))
+    write_json(file, {**sizes, **change})
     assert next(iter(change)) in command("params", "--config", file).error
 
 

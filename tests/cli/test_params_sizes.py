@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from helpers.json_files import write_json
 from helpers.terminal import bertcli
 from rich.cells import cell_len
 
@@ -37,7 +38,7 @@ def test_params_other_sizes_are_in_a_config(tmp_path: Path) -> None:
     """Those without an option."""
     file = tmp_path / "config.json"
     sizes = {"vocab_size": 30522, "dim": 96, "n_layers": 2, "n_heads": 12, "hidden_dim": 3072}
-    file.write_text(json.dumps({"model_type": "distilbert", **sizes}), encoding="utf-8")
+    write_json(file, {"model_type": "distilbert", **sizes})
     found = json.loads(bertcli("params", "--config", file, "--format", "json").out)
     expected = library.params(library.variant("distilbert-base", sizes={"dim": 96, "n_layers": 2}))
     assert found["total_params"] == expected.total_params
@@ -69,7 +70,7 @@ def test_params_configurations_are_compared_without_weights(tmp_path: Path) -> N
         (tmp_path / name).mkdir()
         sizes = {"hidden_size": 32, "num_hidden_layers": layers, "num_attention_heads": 2, "intermediate_size": 64}
         written = {"model_type": "bert", "vocab_size": 50, **sizes}
-        (tmp_path / name / "config.json").write_text(json.dumps(written), encoding="utf-8")
+        write_json(tmp_path / name / "config.json", written)
     for other in (tmp_path / "b", tmp_path / "b" / "config.json"):
         done = bertcli("params", "--config", tmp_path / "a" / "config.json", "--versus", other, "--format", "json")
         record = json.loads(done.out)
@@ -99,7 +100,7 @@ def test_params_counts_an_axis_that_only_a_plugin_has(tmp_path: Path, monkeypatc
     outer = replace(BERT, types={"outer": "Outer"}, config=OuterConfig, network=OuterBert, variants={})
     monkeypatch.setattr("bertcli.extensions.plugin_parts", lambda *looked_for: iter([outer]))
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "outer", "vocab_size": 30, **sizes}))
+    write_json(tmp_path / "config.json", {"model_type": "outer", "vocab_size": 30, **sizes})
     arguments = ("params", "--config", str(tmp_path / "config.json"), "--formulas")
     rows = {row["path"]: row for row in json.loads(bertcli(*arguments, "--format", "json").out)["rows"]}
     assert rows["embeddings"]["formula"] == "V·H + T·H + P·H + H·Ω"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from conftest import Made
 from helpers.batches import compute_together
+from helpers.json_files import write_json_lines
 from helpers.terminal import bertcli, continued
 from reference import task_cases as cases
 
@@ -24,7 +25,7 @@ def ranker(made: Made) -> Path:
 def pairs(tmp_path: Path) -> Path:
     file = tmp_path / "pairs.jsonl"
     rows = [{"query": f"query {i // 4}", "text": f"{DOCUMENTS[i % 3]} {i}"} for i in range(22)]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_json_lines(file, rows)
     return file
 
 

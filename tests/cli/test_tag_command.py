@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from conftest import Made
+from helpers.json_files import read_json, write_json_lines
 from helpers.pipelines import same
 from helpers.terminal import bertcli
 from reference import task_cases as cases
@@ -26,7 +27,7 @@ def tagger(made: Made) -> Path:
 def source(tmp_path: Path) -> Path:
     file = tmp_path / "texts.jsonl"
     rows = [{"said": f"{TEXTS[i % 3]} {'river ' * i}"} for i in range(30)]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_json_lines(file, rows)
     return file
 
 
@@ -41,7 +42,7 @@ def test_tag_gives_the_records_of_the_library(aggregation: Any, tagger: Path, tm
     )
     file = tmp_path / "tags.json"
     assert bertcli(*arguments, *TEXTS, "-o", file).status == 0
-    assert json.loads(file.read_text(encoding="utf-8")) == expected
+    assert read_json(file) == expected
 
 
 def test_tag_prints_a_table_where_there_is_no_color(tagger: Path) -> None:

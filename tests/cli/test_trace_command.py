@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import Sentence, make
+from helpers.json_files import read_json, write_json
 from helpers.terminal import Result, bertcli, wrong_usage
 from safetensors.numpy import load_file
 
@@ -77,7 +78,7 @@ def test_trace_without_sizes_a_variant_has_512_tokens_or_all_its_positions(tmp_p
     assert record("--variant", "tiny")["sequence"] == 512
     sizes = dict.fromkeys(("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"), 2)
     config = tmp_path / "config.json"
-    config.write_text(json.dumps({**sizes, "intermediate_size": 3, "max_position_embeddings": 40}))
+    write_json(config, {**sizes, "intermediate_size": 3, "max_position_embeddings": 40})
     found = record("--config", config)
     assert (found["model"], found["sequence"]) == (str(config), 40)
 
@@ -120,9 +121,9 @@ def test_trace_text_that_is_too_long_is_cut_and_that_is_said(model: Path) -> Non
 
 def test_trace_pooling_that_cannot_be_had_keeps_nobody_from_looking_at_the_network(tmp_path: Path) -> None:
     folder = make(tmp_path / "m", sentence=Sentence(max_seq_length=5))
-    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    modules = read_json(folder / "modules.json")
     modules.append({"idx": 2, "name": "2", "path": "2_LSTM", "type": "sentence_transformers.models.LSTM"})
-    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    write_json(folder / "modules.json", modules)
     assert record("-m", folder, "the cat sat on the mat")["sequence"] == 5
 
 
@@ -335,7 +336,7 @@ def test_trace_of_absurd_sizes_is_a_line_before_any_work(tmp_path: Path) -> None
     sizes = {"hidden_size": 1 << 24, "intermediate_size": 1 << 24, "vocab_size": 1 << 24, "num_attention_heads": 1}
     config = {"model_type": "bert", "num_hidden_layers": 2, "max_position_embeddings": 1 << 24, **sizes}
     file = tmp_path / "config.json"
-    file.write_text(json.dumps(config), encoding="utf-8")
+    write_json(file, config)
     trace = ("trace", "--config", file)
     assert bertcli(*trace, "--seq-len", str(1 << 24)).status == 0
     assert "has " in bertcli(*trace, "--seed", "0").error

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.json_files import read_json
 from helpers.options_of_commands import choices, commands_with
 from helpers.terminal import bertcli
 from reference.task_cases import RANKER, READER, TAGGER
@@ -350,7 +351,7 @@ def text_of(content: str) -> str:
 def check_file(file: Path, writer: Writer, record: Any) -> None:
     match file.suffix:
         case ".json":
-            assert json.loads(file.read_text(encoding="utf-8")) == record
+            assert read_json(file) == record
         case ".jsonl":
             lines = file.read_text(encoding="utf-8").split("\n")
             assert lines.pop() == ""

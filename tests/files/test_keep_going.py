@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import make
+from helpers.json_files import write_json_lines
 from helpers.terminal import bertcli
 from safetensors.numpy import load_file
 from tokenizers import BertWordPieceTokenizer, Regex
@@ -148,7 +149,7 @@ def test_keep_going_is_named_with_the_line_of_a_text_at_which_the_tokenizer_fail
     corpus = tmp_path / "corpus"
     (corpus / "qrels").mkdir(parents=True)
     documents = [{"_id": str(number), "text": text} for number, text in enumerate(("tea", gives_up))]
-    (corpus / "corpus.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    write_json_lines(corpus / "corpus.jsonl", documents)
     (corpus / "queries.jsonl").write_text('{"_id": "q", "text": "tea"}\n')
     (corpus / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\t0\t1\n")
     commands: dict[str, tuple[str | Path, ...]] = {

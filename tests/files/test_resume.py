@@ -18,6 +18,7 @@ from helpers.checkpoint_files import Sentence
 from helpers.checkpoints import make
 from helpers.crashes import crashing, full_disk
 from helpers.deadlines import started
+from helpers.json_files import write_json, write_json_lines
 from helpers.late_folders import write_late
 from helpers.rerankers import PUBLISHED, write_reranker
 from helpers.terminal import bertcli, continued, wrong_usage
@@ -56,7 +57,7 @@ def source(tmp_path: Path) -> Path:
     path = tmp_path / "in.jsonl"
     texts = [" ".join(choose.choices(WORDS, k=choose.randint(0, 30))) for _ in range(24)]
     rows = ({"id": i, "text": text, "title": "tea"} for i, text in enumerate(texts))
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_json_lines(path, rows)
     return path
 
 
@@ -221,7 +222,7 @@ def test_resume_of_a_finished_run_begins_anew_where_a_setting_of_the_model_chang
     bertcli(*arguments)
     first = np.load(tmp_path / "v.npz")["embeddings"]
     settings = json.loads(file.read_bytes())
-    file.write_text(json.dumps({**settings, "doc_maxlen": 5}))
+    write_json(file, {**settings, "doc_maxlen": 5})
     assert bertcli(*arguments).status == 0
     assert len(np.load(tmp_path / "v.npz")["embeddings"]) < len(first)
 
@@ -335,7 +336,7 @@ def test_resume_may_begin_to_keep_going(
         pytest.importorskip("pyarrow")
     whole, target = tmp_path / f"whole.{ending}", tmp_path / f"v.{ending}"
     texts = [*("tea " * (i % 9) for i in range(24)), "tea " * 300]  # the last is too long
-    source.write_text("".join(json.dumps({"id": "x", "text": text}) + "\n" for text in texts), encoding="utf-8")
+    write_json_lines(source, ({"id": "x", "text": text} for text in texts))
     model = made(head="classifier", seed=7)
     arguments: list[str | Path] = ["classify", "-m", model, "-i", source, "--resume"]
     monkeypatch.setattr("bertcli.tokens.tokenizer.LONGEST", 1000)  # characters

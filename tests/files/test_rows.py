@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import Made
+from helpers.json_files import write_json, write_json_lines
 from helpers.reading import from_files, refusal, refusal_of, rows_of, texts_of
 from helpers.terminal import bertcli, wrong_usage
 from hypothesis import HealthCheck, given, settings
@@ -144,14 +145,14 @@ def test_rows_whose_quotation_mark_never_closes_end_among_empty_lines(
 def test_rows_have_a_text_or_a_whole_number_as_id(tmp_path: Path) -> None:
     values: tuple[Any, ...] = (1.5, True, None, [])
     for value in values:
-        (tmp_path / "t.jsonl").write_text(json.dumps({"text": "a", "id": value}), encoding="utf-8")
+        write_json(tmp_path / "t.jsonl", {"text": "a", "id": value})
         assert "which is not a text or whole number" in refusal(tmp_path / "t.jsonl", id_column="id")
 
 
 def test_rows_may_be_read_whole(tmp_path: Path) -> None:
     file = tmp_path / "t.jsonl"
     values: list[Any] = ["good", 1, None, ["a", 2], {"b": True}]
-    file.write_text("".join(json.dumps({"is": value}) + "\n" for value in values), encoding="utf-8")
+    write_json_lines(file, ({"is": value} for value in values))
     assert [row.label for row in rows_in([str(file)], RowColumns(whole=True))] == [{"is": value} for value in values]
     file = tmp_path / "t.csv"
     file.write_text("a,b\n1,2\n3\n", encoding="utf-8")

@@ -1,6 +1,5 @@
 """Small LoRA adapters in peft's files, on the small checkpoints of other helpers."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +8,7 @@ import numpy as np
 from helpers.checkpoint_files import write_safetensors
 from helpers.checkpoints import bell, make
 from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.json_files import read_json, write_json
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -148,14 +148,14 @@ CASES = {
 
 def write_numbers(folder: Path, mask: int = 9) -> None:
     """A tokenizer for which the word t7 is the token 7, and [MASK] the one with the id `mask`."""
-    size = json.loads((folder / "config.json").read_text())["vocab_size"]
+    size = read_json(folder / "config.json")["vocab_size"]
     names = {"[MASK]" if number == mask else f"t{number}": number for number in range(size)}
     made = Tokenizer(WordLevel(names, unk_token="t0"))
     made.pre_tokenizer = WhitespaceSplit()
     made.add_special_tokens(["[MASK]"])
     made.save(str(folder / "tokenizer.json"))
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "mask_token": "[MASK]", "pad_token": "t0"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    write_json(folder / "tokenizer_config.json", settings)
 
 
 def write_lora(folder: Path, name: str, **changes: Any) -> tuple[Path, Path]:
@@ -169,7 +169,7 @@ def write_lora(folder: Path, name: str, **changes: Any) -> tuple[Path, Path]:
     modules = dict(case.modules)
     if name == "roberta":
         modules = {key: (32, 64 if key.endswith("output.dense") else 32) for key in modules}
-    vocabulary = json.loads((base / "config.json").read_text())["vocab_size"]
+    vocabulary = read_json(base / "config.json")["vocab_size"]
     tensors = {}
     for module, (out, inputs, *width) in modules.items():
         rank = 4 if module.endswith("q_lin") else 2
@@ -187,7 +187,7 @@ def write_lora(folder: Path, name: str, **changes: Any) -> tuple[Path, Path]:
     config = {"peft_type": "LORA", "task_type": case.task, "base_model_name_or_path": str(base), "r": 2,
               "lora_alpha": 6, "target_modules": targets, "bias": "none", "inference_mode": True}  # fmt: skip
     written = {**config, **case.settings, **changes}
-    (adapter / "adapter_config.json").write_text(json.dumps(written))
+    write_json(adapter / "adapter_config.json", written)
     return base, adapter
 
 
@@ -244,5 +244,5 @@ def write_table_lora(folder: Path, family: str, table: str, change: str) -> tupl
     config = {"peft_type": "LORA", "task_type": "FEATURE_EXTRACTION", "base_model_name_or_path": str(base), "r": 2,
               "lora_alpha": 6, "target_modules": [name.removesuffix(".weight") for name in targets], "bias": "none",
               "modules_to_save": [table] if change == "saved" else None}  # fmt: skip
-    (adapter / "adapter_config.json").write_text(json.dumps(config))
+    write_json(adapter / "adapter_config.json", config)
     return base, adapter

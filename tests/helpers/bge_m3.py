@@ -1,6 +1,5 @@
 """A small random folder as bge-m3's: XLM-R that pools its first token, and the two layers that torch.save wrote."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ from helpers.bin_files import bin_file
 from helpers.checkpoint_files import narrow
 from helpers.checkpoints import bell
 from helpers.family_checkpoints import make_family
+from helpers.json_files import write_json
 from helpers.tokenizer_kinds import write_kind
 
 HIDDEN = 32
@@ -52,7 +52,7 @@ def _write_modules(folder: Path) -> None:
         {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for number, (path, kind) in enumerate(kinds)
     ]
-    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    write_json(folder / "modules.json", modules)
     (folder / "1_Pooling").mkdir(exist_ok=True)
     pooling = {"word_embedding_dimension": HIDDEN, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
-    (folder / "1_Pooling/config.json").write_text(json.dumps(pooling), encoding="utf-8")
+    write_json(folder / "1_Pooling/config.json", pooling)

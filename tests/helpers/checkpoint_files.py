@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from helpers.json_files import write_json
 from numpy.typing import NDArray
 
 Tensors = dict[str, NDArray[Any]]
@@ -71,7 +72,7 @@ def write_weights(folder: Path, stored: Mapping[str, tuple[str, NDArray[Any]]], 
         write_safetensors(folder / file, {name: tensor for name, tensor in stored.items() if index[name] == file})
     size = sum(values.nbytes for _, values in stored.values())
     document = {"metadata": {"total_size": size}, "weight_map": index}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / "model.safetensors.index.json", document)
 
 
 def write_sentence(folder: Path, sentence: Sentence, hidden_size: int, layers: Sequence[Tensors]) -> None:
@@ -85,7 +86,7 @@ def write_sentence(folder: Path, sentence: Sentence, hidden_size: int, layers: S
         if config is not None:
             (folder / path).mkdir(exist_ok=True)
             name = "config.json" if path else "sentence_bert_config.json"
-            (folder / path / name).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+            write_json(folder / path / name, config)
         return folder / path
 
     module("Transformer", {"max_seq_length": sentence.max_seq_length, "do_lower_case": sentence.do_lower_case})
@@ -108,4 +109,4 @@ def write_sentence(folder: Path, sentence: Sentence, hidden_size: int, layers: S
         inputs = dense.out_features
     if sentence.normalize:
         module("Normalize", {} if sentence.normalize_folder else None)
-    (folder / "modules.json").write_text(json.dumps(modules, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / "modules.json", modules)

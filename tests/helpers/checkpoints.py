@@ -15,6 +15,7 @@ import numpy as np
 from helpers.checkpoint_files import Dense as Dense
 from helpers.checkpoint_files import Sentence as Sentence
 from helpers.checkpoint_files import Tensors, narrow, write_sentence, write_weights
+from helpers.json_files import write_json
 from helpers.vocabulary import pieces, write_tokenizer_json, write_vocabulary
 from numpy.typing import NDArray
 
@@ -178,7 +179,7 @@ def make(
     written = {"model_type": "bert", "architectures": [ARCHITECTURES[head]], "hidden_act": hidden_act} | settings
     written |= {"layer_norm_eps": 1e-12, "pad_token_id": 0} | (labels if head in LABELED else {})
     written = {key: value for key, value in (written | dict(config or {})).items() if value is not None}
-    (folder / "config.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / "config.json", written)
 
     with_pooler = head not in WITHOUT_POOLER if pooler is None else pooler
     tensors = weights(shapes(settings, head, with_pooler, num_labels), seed)
@@ -198,7 +199,7 @@ def make(
     }
     if tokenizer != "none":
         kept = {key: value for key, value in tokenizer_config.items() if value is not None}
-        (folder / "tokenizer_config.json").write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+        write_json(folder / "tokenizer_config.json", kept)
     if tokenizer in ("vocab", "both"):
         write_vocabulary(folder, vocabulary)
     if tokenizer in ("json", "both"):

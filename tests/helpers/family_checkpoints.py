@@ -5,7 +5,6 @@ the family's prefix, `#` is a layer's number, and `{a,b}` stands for each of its
 head adds. That the names and shapes are right is checked when the goldens are recorded.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 
 from helpers.checkpoint_files import narrow, write_weights
 from helpers.checkpoints import weights
+from helpers.json_files import write_json
 
 Sizes = Mapping[str, int]
 
@@ -594,7 +594,7 @@ def make_family(
         written["num_labels"] = 2
     written |= {key: all_sizes[axis] for key, axis in of.keys.items()} | dict(of.config)
     written = {key: value for key, value in (written | dict(config or {})).items() if value is not None}
-    (folder / "config.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / "config.json", written)
     of = of._replace(prefix=of.prefixes.get(head, of.prefix))
     of = of._replace(tensors=DIALECTS[old] if isinstance(old, str) else of.old) if old else of
     shapes = dict(tensors(of, head, all_sizes, written))

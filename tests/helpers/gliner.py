@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from helpers.bin_files import bin_file
-from helpers.checkpoint_files import narrow, write_safetensors
+from helpers.checkpoint_files import Tensors, narrow, write_safetensors
 from helpers.checkpoints import make, weights
 from helpers.family_checkpoints import make_family
+from helpers.json_files import read_json, write_json
 from helpers.tokenizer_kinds import write_kind
 from helpers.vocabulary import pieces, write_tokenizer_json
 
@@ -67,15 +68,10 @@ def write_gliner(
     folder.mkdir(parents=True, exist_ok=True)
     base = folder.with_name(f"{folder.name}-base")
     base.mkdir(exist_ok=True)
-    size = _write_spm(base) if spm else _write_tokenizer(base, backbone, (), model_max_length)
+    size = _write_spm(base) if spm else write_tokenizer(base, backbone, (), model_max_length)
     rows = size + len(OWN)
-    if backbone == "bert":
-        make(base, tokenizer="none", naming="plain", sizes={"vocab_size": rows, "max_position_embeddings": 128})
-    else:
-        make_family(base, backbone, bare=True, sizes={"V": rows})
-    stored = {name: tensor.float32() for name, tensor in open_file(base / "model.safetensors").items()}
+    config, stored = write_backbone(base, backbone, rows)
     (base / "model.safetensors").unlink()
-    config = json.loads((base / "config.json").read_text(encoding="utf-8"))
     tensors = {BACKBONE + name: values for name, values in stored.items()}
     shapes = head_shapes(int(config["hidden_size"]), width, layers)
     # Labels' vectors are halved, so that logits are about as large as a trained model's.
@@ -87,7 +83,7 @@ def write_gliner(
     else:
         write_safetensors(folder / "model.safetensors", typed)
     if tokenizer:
-        _write_tokenizer(folder, backbone, OWN, model_max_length)
+        write_tokenizer(folder, backbone, OWN, model_max_length)
     written: dict[str, Any] = {
         "model_name": str(base), "name": "small", "max_width": 4, "hidden_size": width, "dropout": 0.4,
         "fine_tune": True, "subtoken_pooling": "first", "span_mode": "markerV0", "max_len": 384, "max_types": 25,
@@ -96,9 +92,19 @@ def write_gliner(
     if embedded:
         written |= {"encoder_config": config, "class_token_index": rows - 2, "vocab_size": rows}
     written = {key: value for key, value in (written | settings).items() if value is not None}
-    (folder / "gliner_config.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    (base / "config.json").write_text(json.dumps(config | {"vocab_size": size}) + "\n", encoding="utf-8")
+    write_json(folder / "gliner_config.json", written)
+    write_json(base / "config.json", config | {"vocab_size": size})
     return folder
+
+
+def write_backbone(folder: Path, backbone: str, rows: int) -> tuple[dict[str, Any], Tensors]:
+    """A model without heads, with this number of tokens; its configuration and its tensors."""
+    if backbone == "bert":
+        make(folder, tokenizer="none", naming="plain", sizes={"vocab_size": rows, "max_position_embeddings": 128})
+    else:
+        make_family(folder, backbone, bare=True, sizes={"V": rows})
+    stored = {name: tensor.float32() for name, tensor in open_file(folder / "model.safetensors").items()}
+    return read_json(folder / "config.json"), stored
 
 
 def head_shapes(hidden: int, width: int, layers: int = 1) -> dict[str, tuple[int, ...]]:
@@ -130,23 +136,23 @@ def _write_spm(folder: Path) -> int:
     file = Path(__file__).parents[1] / "reference" / "vocabularies" / "spm.model"
     (folder / "spm.model").write_bytes(file.read_bytes())
     settings = {"do_lower_case": False, "vocab_type": "spm"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings) + "\n", encoding="utf-8")
+    write_json(folder / "tokenizer_config.json", settings)
     return 121
 
 
-def _write_tokenizer(folder: Path, backbone: str, own: tuple[str, ...], model_max_length: int | None) -> int:
+def write_tokenizer(folder: Path, backbone: str, own: tuple[str, ...], model_max_length: int | None = None) -> int:
     """Write tokenizer.json and tokenizer_config.json, with these tokens added; return the number of tokens."""
     limit: dict[str, Any] = {} if model_max_length is None else {"model_max_length": model_max_length}
     if backbone == "bert":
         write_tokenizer_json(folder, pieces())
         settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": True} | limit
-        (folder / "tokenizer_config.json").write_text(json.dumps(settings) + "\n", encoding="utf-8")
+        write_json(folder / "tokenizer_config.json", settings)
         size = len(pieces())
     else:
         size = write_kind(folder, backbone, tokenizer_class="PreTrainedTokenizerFast", **limit)
     if own:
         file = folder / "tokenizer.json"
-        written = json.loads(file.read_text(encoding="utf-8"))
+        written = read_json(file)
         flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
         for number, token in enumerate(own, size):
             written["added_tokens"].append({"id": number, "content": token, **flags, "special": True})

@@ -1,17 +1,13 @@
 """Small random folders of GLiNER2's models, as the library saves them."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from helpers.checkpoint_files import narrow, write_safetensors
-from helpers.checkpoints import make, weights
-from helpers.family_checkpoints import make_family
-from helpers.tokenizer_kinds import write_kind
-from helpers.vocabulary import pieces, write_tokenizer_json
-
-from bertcli.weights.tensors import open_file
+from helpers.checkpoints import weights
+from helpers.gliner import write_backbone, write_tokenizer
+from helpers.json_files import write_json
 
 # The tokens that GLiNER2 adds to a backbone's, in this order.
 OWN = (
@@ -50,14 +46,9 @@ def write_gliner2(
     network counts in every text. settings: over config.json's, or taken out where the value is None.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    size = _write_tokenizer(folder, backbone, OWN if tokenizer else ())
+    size = write_tokenizer(folder, backbone, OWN if tokenizer else ())
     rows = size + (0 if tokenizer else len(OWN))
-    if backbone == "bert":
-        make(folder, tokenizer="none", naming="plain", sizes={"vocab_size": rows, "max_position_embeddings": 128})
-    else:
-        make_family(folder, backbone, bare=True, sizes={"V": rows})
-    encoder = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    stored = {name: tensor.float32() for name, tensor in open_file(folder / "model.safetensors").items()}
+    encoder, stored = write_backbone(folder, backbone, rows)
     written = {
         "model_type": "extractor", "architectures": ["Extractor"], "model_name": f"small-{backbone}", "max_width": 4,
         "counting_layer": "count_lstm_v2", "token_pooling": "first", "transformers_version": "4.57.1",
@@ -74,8 +65,8 @@ def write_gliner2(
     typed = {name: ("F32", np.ascontiguousarray(values)) for name, values in (tensors | heads).items()}
     write_safetensors(folder / "model.safetensors", typed)
     (folder / "encoder_config").mkdir(exist_ok=True)
-    (folder / "encoder_config" / "config.json").write_text(json.dumps(encoder, indent=2) + "\n", encoding="utf-8")
-    (folder / "config.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / "encoder_config" / "config.json", encoder)
+    write_json(folder / "config.json", written)
     return folder
 
 
@@ -115,21 +106,3 @@ def head_shapes(hidden: int, counting: str) -> dict[str, tuple[int, ...]]:
     linear("count_embed.transformer.out_projector.2", hidden, hidden)
     linear("count_embed.transformer.out_projector.4", hidden, hidden)
     return shapes
-
-
-def _write_tokenizer(folder: Path, backbone: str, own: tuple[str, ...]) -> int:
-    """Write tokenizer.json and tokenizer_config.json, with these tokens added; return the number of tokens."""
-    if backbone == "bert":
-        write_tokenizer_json(folder, pieces())
-        settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
-        (folder / "tokenizer_config.json").write_text(json.dumps(settings) + "\n", encoding="utf-8")
-        size = len(pieces())
-    else:
-        size = write_kind(folder, backbone, tokenizer_class="PreTrainedTokenizerFast")
-    file = folder / "tokenizer.json"
-    written = json.loads(file.read_text(encoding="utf-8"))
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    for number, token in enumerate(own, size):
-        written["added_tokens"].append({"id": number, "content": token, **flags, "special": True})
-    file.write_text(json.dumps(written, ensure_ascii=False), encoding="utf-8")
-    return size + len(own)

@@ -1,6 +1,5 @@
 """Small random folders of GLiNER2.5's models, as the library saves them."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 from helpers.checkpoint_files import narrow, write_safetensors
 from helpers.checkpoints import weights
 from helpers.gliner2 import write_gliner2
+from helpers.json_files import read_json, write_json
 
 from bertcli.weights.tensors import open_file
 
@@ -53,14 +53,14 @@ def write_gliner25(
     network gives for a type's absence. settings: over config.json's. head: over HEAD, or taken out where None.
     """
     write_gliner2(folder, backbone, tokenizer=tokenizer)
-    written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    written = read_json(folder / "config.json")
     for key in ("max_width", "counting_layer"):
         del written[key]
     of_head = {key: value for key, value in (HEAD | head).items() if value is not None}
     written |= {"architecture": "boundary", "config_version": 3, "boundary_head": of_head, **(settings or {})}
-    (folder / "config.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / "config.json", written)
     stored = {name: tensor.float32() for name, tensor in open_file(folder / "model.safetensors").items()}
-    hidden = len(stored["encoder.embeddings.LayerNorm.weight" if backbone != "modernbert" else MODERN])
+    hidden = read_json(folder / "encoder_config" / "config.json")["hidden_size"]
     tensors = {name: values for name, values in stored.items() if name.startswith("encoder.")}
     made = weights(head_shapes(hidden, of_head))
     heads = {name: narrow(scaled(name, values), "F32") for name, values in made.items()}
@@ -71,9 +71,6 @@ def write_gliner25(
     typed = {name: ("F32", np.ascontiguousarray(values)) for name, values in (tensors | heads).items()}
     write_safetensors(folder / "model.safetensors", typed)
     return folder
-
-
-MODERN = "encoder.embeddings.norm.weight"
 
 
 def scaled(name: str, values: Any) -> Any:

@@ -3,12 +3,12 @@
 One layer whose weights are all 0 passes the embeddings on, and the classifier reads the label's number off them.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from helpers.json_files import write_json
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
@@ -56,7 +56,7 @@ def byte_tagger(
     roles = dict(zip(("cls", "pad", "sep", "unk", "mask"), OF_ROBERTA, strict=True))
     named = {f"{role}_token": token for role, token in roles.items()}
     stated = {"tokenizer_class": "RobertaTokenizer", **named, **settings}
-    (folder / "tokenizer_config.json").write_text(json.dumps(stated), encoding="utf-8")
+    write_json(folder / "tokenizer_config.json", stated)
     return folder
 
 
@@ -103,7 +103,7 @@ def _write_network(
         "pad_token_id": pieces.index("<pad>" if kind == "roberta" else "[PAD]"),
         "id2label": dict(enumerate(labels)),
     }
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    write_json(folder / "config.json", config)
 
 
 def guide_tagger(folder: Path) -> Path:

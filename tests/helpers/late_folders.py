@@ -1,6 +1,5 @@
 """Small random models of late interaction in their three layouts, on several families."""
 
-import json
 import string
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 from helpers.checkpoint_files import narrow, write_safetensors
 from helpers.checkpoints import bell, make
 from helpers.family_checkpoints import make_family
+from helpers.json_files import read_json, write_json
 from helpers.tokenizer_kinds import write_kind
 from helpers.vocabulary import pieces
 from safetensors.numpy import load_file
@@ -70,7 +70,7 @@ def write_late(folder: Path, name: str | Late) -> Path:
         _change(folder / "config.json", architectures=["HF_ColBERT"])
         stored = stored_in(folder)
         write_safetensors(folder / "model.safetensors", stored | {"linear.weight": _weight(WIDTH, HIDDEN)})
-        (folder / "artifact.metadata").write_text(json.dumps(made.main), encoding="utf-8")
+        write_json(folder / "artifact.metadata", made.main)
         return folder
     modules = [_entry(0, "sentence_transformers.models.Transformer", "")]
     inputs = HIDDEN
@@ -111,12 +111,12 @@ def _write_network(folder: Path, made: Late) -> None:
     if made.family == "bert":
         make(folder, tokenizer="both", pooler=False)
         if made.layout == "pylate":  # with markers that a tokenizer in lower case never finds
-            tokens = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+            tokens = read_json(folder / "tokenizer.json")
             size = len(pieces())
             for number, content in enumerate(("[Q] ", "[D] ")):
                 flags = dict.fromkeys(("special", "lstrip", "rstrip", "single_word"), False)
                 tokens["added_tokens"].append({"id": size + number, "content": content, "normalized": True, **flags})
-            (folder / "tokenizer.json").write_text(json.dumps(tokens), encoding="utf-8")
+            write_json(folder / "tokenizer.json", tokens)
             _change(folder / "config.json", vocab_size=size + 2)
             stored = stored_in(folder)
             key = next(one for one in stored if one.endswith("word_embeddings.weight"))
@@ -145,8 +145,8 @@ def _entry(number: int, kind: str, path: str) -> Json:
 
 def _write(file: Path, value: Any) -> None:
     file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps(value), encoding="utf-8")
+    write_json(file, value)
 
 
 def _change(file: Path, **settings: Any) -> None:
-    _write(file, json.loads(file.read_text(encoding="utf-8")) | settings)
+    _write(file, read_json(file) | settings)

@@ -1,6 +1,5 @@
 """Models made of modules, as sentence-transformers 5.4 and later save them: a cross-encoder, and a Router."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 from helpers.checkpoint_files import write_safetensors
 from helpers.checkpoints import bell, make
+from helpers.json_files import read_json, write_json
 from numpy.typing import NDArray
 
 BASE = "sentence_transformers.base.modules."
@@ -18,7 +18,7 @@ QUERY, DOCUMENTS = "a tea shop", ("we sell tea", "it rained on the mat", "")
 
 def _write(folder: Path, config: dict[str, Any], **tensors: Any) -> None:
     folder.mkdir(exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(config))
+    write_json(folder / "config.json", config)
     if tensors:
         stored = {name.replace("_", "."): ("F32", values.astype(np.float32)) for name, values in tensors.items()}
         write_safetensors(folder / "model.safetensors", stored)
@@ -31,12 +31,12 @@ def write_cross_encoder(folder: Path) -> Path:
              "2_Dense": BASE + "dense.Dense", "3_LayerNorm": "sentence_transformers.models.LayerNorm",
              "4_Dense": BASE + "dense.Dense"}  # fmt: skip
     modules = [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(kinds.items())]
-    (folder / "modules.json").write_text(json.dumps(modules))
+    write_json(folder / "modules.json", modules)
     settings = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity", "prompts": {}}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    write_json(folder / "config_sentence_transformers.json", settings)
     task = {"transformer_task": "feature-extraction", "module_output_name": "token_embeddings"}
     method = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
-    (folder / "sentence_bert_config.json").write_text(json.dumps(task | {"modality_config": method}))
+    write_json(folder / "sentence_bert_config.json", task | {"modality_config": method})
     _write(folder / "1_Pooling", {"embedding_dimension": HIDDEN, "pooling_mode": "cls", "include_prompt": True})
     dense = {"in_features": HIDDEN, "module_input_name": "sentence_embedding"}
     gelu, none = "torch.nn.modules.activation.GELU", "torch.nn.modules.linear.Identity"
@@ -60,15 +60,15 @@ def write_router(folder: Path, path: str = "document_0_Transformer") -> Path:
     make(folder / path, head="mlm", tokenizer="json")
     task = {"transformer_task": "fill-mask", "module_output_name": "token_embeddings"}
     method = {"text": {"method": "forward", "method_output_name": "logits"}}
-    (folder / path / "sentence_bert_config.json").write_text(json.dumps(task | {"modality_config": method}))
+    write_json(folder / path / "sentence_bert_config.json", task | {"modality_config": method})
     _write(folder / "document_1_SpladePooling", {"pooling_strategy": "max", "activation_function": "log1p_relu"})
-    vocabulary = len(json.loads((folder / path / "tokenizer.json").read_text())["model"]["vocab"])
+    vocabulary = len(read_json(folder / path / "tokenizer.json")["model"]["vocab"])
     static = folder / "query_0_SparseStaticEmbedding"
     _write(static, {"frozen": False}, weight=query_weights(vocabulary))
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(folder / path / name, static / name)
     modules = [{"idx": 0, "name": "0", "path": "", "type": BASE + "router.Router"}]
-    (folder / "modules.json").write_text(json.dumps(modules))
+    write_json(folder / "modules.json", modules)
     sparse = "sentence_transformers.sparse_encoder.modules."
     router = {
         "types": {
@@ -79,9 +79,9 @@ def write_router(folder: Path, path: str = "document_0_Transformer") -> Path:
         "structure": {"query": [static.name], "document": [path, "document_1_SpladePooling"]},
         "parameters": {"default_route": "document", "allow_empty_key": True, "route_mappings": {}},
     }
-    (folder / "router_config.json").write_text(json.dumps(router))
+    write_json(folder / "router_config.json", router)
     settings = {"model_type": "SparseEncoder", "prompts": {"query": "", "document": ""}, "similarity_fn_name": "dot"}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    write_json(folder / "config_sentence_transformers.json", settings)
     return folder
 
 
@@ -92,7 +92,7 @@ def write_asymmetric(folder: Path) -> Path:
     routes = {"query": {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1}, "document": {}}
     for number, (route, sizes) in enumerate(routes.items()):
         network = make(folder / f"{route}_0_Transformer", tokenizer="json", sizes=sizes, seed=number)
-        (network / "sentence_bert_config.json").write_text(json.dumps(task | {"modality_config": method}))
+        write_json(network / "sentence_bert_config.json", task | {"modality_config": method})
     pooling = {"embedding_dimension": HIDDEN, "include_prompt": True}
     _write(folder / "query_1_Pooling", pooling | {"embedding_dimension": 16, "pooling_mode": "cls"})
     _write(folder / "document_1_Pooling", pooling | {"pooling_mode": "mean"})
@@ -102,7 +102,7 @@ def write_asymmetric(folder: Path) -> Path:
     (folder / "1_Normalize").mkdir()
     kinds = {"": BASE + "router.Router", "1_Normalize": "sentence_transformers.sentence_transformer.modules.Normalize"}
     modules = [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(kinds.items())]
-    (folder / "modules.json").write_text(json.dumps(modules))
+    write_json(folder / "modules.json", modules)
     structure = {
         "query": ["query_0_Transformer", "query_1_Pooling", "query_2_Dense"],
         "document": ["document_0_Transformer", "document_1_Pooling"],
@@ -115,7 +115,7 @@ def write_asymmetric(folder: Path) -> Path:
     types = {path: classes[path.rpartition("_")[2]] for paths in structure.values() for path in paths}
     parameters = {"default_route": "document", "allow_empty_key": True, "route_mappings": {}}
     router = {"types": types, "structure": structure, "parameters": parameters}
-    (folder / "router_config.json").write_text(json.dumps(router))
+    write_json(folder / "router_config.json", router)
     settings = {"model_type": "SentenceTransformer", "prompts": {"query": "tea: ", "document": ""}}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    write_json(folder / "config_sentence_transformers.json", settings)
     return folder

@@ -1,13 +1,12 @@
 """What transformers' pipelines and CrossEncoder say (recorded in tests/reference/tasks.json), and how to compare."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.recorded import recorded
 
-SAID: dict[str, Any] = json.loads((Path(__file__).parents[1] / "reference" / "tasks.json").read_text(encoding="utf-8"))
+SAID: dict[str, Any] = recorded("tasks.json")
 
 
 def same(found: Sequence[dict[str, Any]], expected: Sequence[dict[str, Any]]) -> None:

@@ -1,10 +1,10 @@
 """Rerankers that are asked for the next token, as sentence-transformers 5.4 and later save them: Qwen3, LogitScore."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from helpers.family_checkpoints import make_family
+from helpers.json_files import write_json
 from helpers.tokenizer_kinds import write_qwen
 
 BASE = "sentence_transformers.base.modules."
@@ -90,9 +90,9 @@ def write_reranker(
         kinds["1_LogitScore"] = "sentence_transformers.cross_encoder.modules.logit_score.LogitScore"
         (folder / "1_LogitScore").mkdir()
         ids = {"true_token_id": 301, "false_token_id": false}
-        (folder / "1_LogitScore" / "config.json").write_text(json.dumps(ids))
+        write_json(folder / "1_LogitScore" / "config.json", ids)
     modules = [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(kinds.items())]
-    (folder / "modules.json").write_text(json.dumps(modules))
+    write_json(folder / "modules.json", modules)
     method = {"method": "forward", "method_output_name": "logits"}
     settings = {
         "transformer_task": task,
@@ -101,8 +101,8 @@ def write_reranker(
         "max_seq_length": limit,
         "processing_kwargs": {"chat_template": {"add_generation_prompt": True}},
     }
-    (folder / "sentence_bert_config.json").write_text(json.dumps(settings))
+    write_json(folder / "sentence_bert_config.json", settings)
     named = {"model_type": "CrossEncoder", "prompts": prompts or {}, "default_prompt_name": default}
     named |= {} if activation is None else {"activation_fn": activation}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(named))
+    write_json(folder / "config_sentence_transformers.json", named)
     return folder

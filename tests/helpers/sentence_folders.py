@@ -1,6 +1,5 @@
 """Sentence-transformers folders on families other than BERT, with the file names of older versions."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 from helpers.checkpoint_files import Dense, Sentence, write_safetensors, write_sentence
 from helpers.checkpoints import bell, make, weights
 from helpers.family_checkpoints import make_family
+from helpers.json_files import write_json
 from helpers.tokenizer_kinds import write_kind, write_qwen
 from helpers.vocabulary import pieces, write_tokenizer_json
 
@@ -52,7 +52,7 @@ def write_roles(folder: Path, name: str) -> Path:
     make(folder, sentence=Sentence(("mean",), normalize=True), tokenizer="json")
     prompts, default = ROLES[name]
     settings = {"model_type": "SentenceTransformer", "prompts": prompts, "default_prompt_name": default}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings), encoding="utf-8")
+    write_json(folder / "config_sentence_transformers.json", settings)
     return folder
 
 
@@ -67,7 +67,7 @@ def write_qwen_folder(folder: Path, pooling: str = "lasttoken", family: str = "q
     make_family(folder, family, sizes={"V": size, "H": WIDTH, "P": 64}, config=config, bare=True)
     write_sentence(folder, Sentence((pooling,), normalize=True, max_seq_length=LIMIT), WIDTH, [])
     settings = {"prompts": QWEN_PROMPTS, "default_prompt_name": None}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings), encoding="utf-8")
+    write_json(folder / "config_sentence_transformers.json", settings)
     return folder
 
 
@@ -96,7 +96,7 @@ def write_gemma(folder: Path) -> Path:
     described = Sentence(("mean",), "legacy", normalize=True, max_seq_length=50, dense=tuple(layers))
     write_sentence(folder, described, WIDTH, stored)
     settings = {"model_type": "SentenceTransformer", "prompts": GEMMA_PROMPTS, "default_prompt_name": None}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings), encoding="utf-8")
+    write_json(folder / "config_sentence_transformers.json", settings)
     return folder
 
 
@@ -126,9 +126,9 @@ def write_jina(folder: Path, family: str) -> Path:
     }  # fmt: skip
     make_family(folder, family, sizes={"V": size, "H": WIDTH, "P": 64}, config=config, bare=True)
     module = {"idx": 0, "name": "transformer", "path": "", "type": "custom_st.Transformer", "kwargs": ["task"]}
-    (folder / "modules.json").write_text(json.dumps([module]), encoding="utf-8")
+    write_json(folder / "modules.json", [module])
     settings = {"prompts": JINA_PROMPTS, "default_prompt_name": "document", "similarity_fn_name": "cosine"}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings), encoding="utf-8")
+    write_json(folder / "config_sentence_transformers.json", settings)
     shapes = {"self_attn.q_proj": (32, 32), "self_attn.v_proj": (32, 32), "mlp.down_proj": (32, 64)}
     for task in JINA_TASKS:
         at = folder / "adapters" / task
@@ -144,5 +144,5 @@ def write_jina(folder: Path, family: str) -> Path:
         told = {"peft_type": "LORA", "task_type": "FEATURE_EXTRACTION", "r": 4, "lora_alpha": 4, "bias": "none",
                 "base_model_name_or_path": f"jinaai/jina-embeddings-v5-text-{family}", "lora_dropout": 0.1,
                 "target_modules": [name.rpartition(".")[2] for name in shapes], "inference_mode": True}  # fmt: skip
-        (at / "adapter_config.json").write_text(json.dumps(told), encoding="utf-8")
+        write_json(at / "adapter_config.json", told)
     return folder

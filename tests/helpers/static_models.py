@@ -1,12 +1,12 @@
 """Static models in every layout that sentence-transformers and model2vec have written."""
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from helpers.checkpoint_files import write_safetensors
 from helpers.checkpoints import bell
+from helpers.json_files import write_json
 from helpers.vocabulary import pieces, write_tokenizer_json
 
 WIDTH = 6
@@ -31,10 +31,10 @@ def write_static(folder: Path, layout: str) -> None:
     modules = [{"idx": 0, "name": "0", "path": path, "type": "sentence_transformers.models.StaticEmbedding"}]
     if layout in ("normalized", "model2vec"):
         modules.append({"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"})
-    (folder / "modules.json").write_text(json.dumps(modules))
+    write_json(folder / "modules.json", modules)
     if path == ".":
         config = {"model_type": "model2vec", "architectures": ["StaticModel"], "normalize": layout == "model2vec"}
-        (folder / "config.json").write_text(json.dumps(config))
+        write_json(folder / "config.json", config)
 
 
 class Model2Vec(NamedTuple):
@@ -88,7 +88,7 @@ def write_model2vec(folder: Path, name: str) -> Path:
             "pre_tokenizer": space, "post_processor": None, "decoder": space,
             "model": {"type": "Unigram", "unk_id": 3, "vocab": vocabulary, "byte_fallback": False},
         }  # fmt: skip
-        (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+        write_json(folder / "tokenizer.json", tokenizer)
     table = bell("table", (50 if saved.mapped else count, WIDTH))
     if saved.dtype == "int8":
         table = np.rint(table / np.abs(table).max() * 127)
@@ -101,11 +101,11 @@ def write_model2vec(folder: Path, name: str) -> Path:
         tensors["weights"] = ("F32", bell("weights", (count,)).astype(np.float32))
     write_safetensors(folder / "model.safetensors", tensors)
     config = {"normalize": saved.normalize, "max_length": saved.max_length, "embedding_dtype": saved.dtype}
-    (folder / "config.json").write_text(json.dumps(config))
+    write_json(folder / "config.json", config)
     if saved.has_modules:
         names = ["StaticEmbedding", *(["Normalize"] if saved.normalize else [])]
         paths = [".", "1_Normalize"]
         modules = [{"idx": i, "name": str(i), "path": paths[i], "type": f"sentence_transformers.models.{kind}"}
                    for i, kind in enumerate(names)]  # fmt: skip
-        (folder / "modules.json").write_text(json.dumps(modules))
+        write_json(folder / "modules.json", modules)
     return folder

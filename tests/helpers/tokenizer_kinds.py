@@ -3,11 +3,11 @@
 Their vocabularies are made here, word by word, and not trained: the same on every machine.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from helpers.json_files import write_json
 from helpers.vocabulary import CASED, FOREIGN, WORDS, pieces
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
@@ -157,7 +157,7 @@ def write_qwen(folder: Path, *, closed: bool = True, **config: Any) -> int:
     made.save(str(folder / "tokenizer.json"))
     names = {"tokenizer_class": "Qwen2Tokenizer", "pad_token": "<|endoftext|>", "eos_token": "<|im_end|>"}
     settings = names | {"model_max_length": 131072, "padding_side": "left"} | config
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / "tokenizer_config.json", settings)
     return made.get_vocab_size()
 
 
@@ -176,5 +176,5 @@ def write_kind(folder: Path, kind: str, *, told: bool = True, **config: Any) -> 
     tokenizer.save(str(folder / "tokenizer.json"))
     settings = {f"{role}_token": name for role, name in names.items()} | config
     if told:
-        (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        write_json(folder / "tokenizer_config.json", settings)
     return tokenizer.get_vocab_size()

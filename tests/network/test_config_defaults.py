@@ -1,18 +1,16 @@
 """A key that config.json lacks has the default of transformers, in every family that transformers has, too."""
 
-import json
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.json_files import read_json
 
 from bertcli.models.registry import families, family, parse_config
 
-RECORDED: dict[str, dict[str, Any]] = json.loads(
-    (Path(__file__).parent.parent / "reference" / "config_defaults.json").read_text()
-)
+RECORDED: dict[str, dict[str, Any]] = read_json(Path(__file__).parent.parent / "reference" / "config_defaults.json")
 # None follows from other keys, in bertcli later than in transformers.
 DERIVED: dict[str, Callable[[Any], int]] = {
     "num_key_value_heads": lambda config: config.num_attention_heads,

@@ -1,6 +1,5 @@
 """Each key of config.json that is a family's field changes what the network gives, or is refused, or is named here."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import Field, fields
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.json_files import read_json
 from numpy.typing import NDArray
 from reference.cases import ids_of
 from reference.family_cases import PADS
@@ -113,7 +113,7 @@ def test_every_key_of_a_family_is_heeded_or_refused(family: str, tmp_path: Path)
     heads = [head for head in HEADS if head in FAMILIES[family].heads][:2]
     given = GIVEN.get(family, {})
     before = {head: outcome(tmp_path / head, family, head, given) for head in heads}
-    told = json.loads((tmp_path / heads[0] / "config.json").read_text())
+    told = read_json(tmp_path / heads[0] / "config.json")
     config = family_of(family).config
     values = config.parse({**told, "model_type": family})
     idle = set()

@@ -4,9 +4,9 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import groupby
-from pathlib import Path
 
 import pytest
+from helpers.recorded import recorded
 from helpers.terminal import bertcli as run
 
 import bertcli
@@ -14,7 +14,7 @@ from bertcli.analysis.trace.recorder import run_shapes
 from bertcli.model import Model
 from bertcli.models.registry import variants
 
-CASES = json.loads((Path(__file__).parents[1] / "reference" / "family_costs.json").read_text(encoding="utf-8"))
+CASES = recorded("family_costs.json")
 # The cases of a variant with a head: sentences of 16 tokens; of the encoder alone some of 128, too.
 TOGETHER = {key: list(cases) for key, cases in groupby(CASES, lambda case: f"{case['variant']}.{case['head']}")}
 

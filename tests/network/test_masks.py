@@ -1,11 +1,11 @@
 """Masks that are filled together, and masks whose true words are given: the cases where a shortcut would show."""
 
-import json
 from pathlib import Path
 
 import pytest
 from conftest import Made
 from helpers.checkpoints import make
+from helpers.json_files import read_json, write_json
 
 import bertcli
 from bertcli.model import Model
@@ -25,9 +25,9 @@ def test_as_many_fillings_as_are_wanted(mlm: Model) -> None:
 def test_a_target_is_cut_as_its_text_is(tmp_path: Path) -> None:
     """From the left, where what is kept of a text is not where it was."""
     folder = make(tmp_path / "model", head="mlm", seed=7)
-    settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    settings = read_json(folder / "tokenizer_config.json")
     settings["truncation_side"] = "left"
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    write_json(folder / "tokenizer_config.json", settings)
     model = bertcli.load(folder)
     for (text, pair, target), (kept, kept_pair, kept_target) in (
         (("one two the [MASK] sat", None, "one two the cat sat"), ("the [MASK] sat", None, "the cat sat")),

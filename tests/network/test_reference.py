@@ -1,6 +1,5 @@
 """bertcli's numbers against those recorded from transformers and sentence-transformers (see reference/record.py)."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import ACTIVATIONS, DTYPES, HEADS, NAMINGS
+from helpers.json_files import read_json
 from numpy.typing import NDArray
 from reference import cases
 from reference.outputs import of_bertcli
@@ -26,8 +26,8 @@ class Goldens:
 
     def __init__(self) -> None:
         self.arrays = {name: np.load(HERE / f"{name}.npz") for name in ("networks", "shapes", "embeddings")}
-        self.answers = json.loads((HERE / "answers.json").read_text(encoding="utf-8"))
-        self.tokenizations = json.loads((HERE / "tokenizations.json").read_text(encoding="utf-8"))
+        self.answers = read_json(HERE / "answers.json")
+        self.tokenizations = read_json(HERE / "tokenizations.json")
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,15 @@
 """How fast pairs turn, as transformers' ROPE_INIT_FUNCTIONS have it (see reference/record_rope.py)."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.recorded import recorded
 
 from bertcli.models.registry import parse_config
 from bertcli.models.rope import RotaryConfig
 
-CASES = json.loads((Path(__file__).parents[1] / "reference" / "rope.json").read_text(encoding="utf-8"))
+CASES = recorded("rope.json")
 QWEN = {
     "model_type": "qwen3", "vocab_size": 100, "hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2,
     "intermediate_size": 16, "num_key_value_heads": 1, "head_dim": 64, "max_position_embeddings": 40960,

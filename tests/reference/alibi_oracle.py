@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from helpers.json_files import read_json
 from torch import nn
 
 PUBLISHED: Path | None = None
@@ -143,11 +144,10 @@ class Model(nn.Module):
 
 def load(folder: Any, head: str, dialect: str) -> Model:
     """A checkpoint whose tensors are exactly those of the model, in float32."""
-    import json
 
     from safetensors.torch import load_file
 
-    model = Model(SimpleNamespace(**DEFAULTS, **json.loads((folder / "config.json").read_text())), head, dialect)
+    model = Model(SimpleNamespace(**DEFAULTS, **read_json(folder / "config.json")), head, dialect)
     tensors = {
         name if name.startswith(("bert.", "cls.", "classifier.")) else f"bert.{name}": tensor.float()
         for name, tensor in load_file(folder / "model.safetensors").items()

@@ -1,10 +1,10 @@
 """Sentence folders with prompts, and SPLADE folders: what is recorded of sentence-transformers, and compared."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from helpers.checkpoints import Sentence, make
+from helpers.json_files import change_json, write_json
 from reference.task_cases import make_task
 
 TEXTS = ("The cat sat on the mat.", "", "Tea", "She poured a cup of hot coffee, and he drank it with milk.")
@@ -38,9 +38,7 @@ def prompted(folder: Path, name: str) -> Path:
     pooling, included, lower, default, _ = PROMPTED[name]
     make(folder, sentence=Sentence(pooling, "new", do_lower_case=lower), seed=len(name), lower_case=not lower)
     change(folder / "1_Pooling/config.json", include_prompt=included)
-    (folder / "config_sentence_transformers.json").write_text(
-        json.dumps({"prompts": PROMPTS, "default_prompt_name": default}), encoding="utf-8"
-    )
+    write_json(folder / "config_sentence_transformers.json", {"prompts": PROMPTS, "default_prompt_name": default})
     return folder
 
 
@@ -57,16 +55,16 @@ def sparse(folder: Path, name: str) -> Path:
     kinds = {"": "sparse_encoder.models.MLMTransformer", "1_SpladePooling": "sparse_encoder.models.SpladePooling"}
     modules = [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.{kind}"}
                for i, (path, kind) in enumerate(kinds.items())]  # fmt: skip
-    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
-    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 40, "do_lower_case": False}))
-    (folder / "config_sentence_transformers.json").write_text(json.dumps({"model_type": "SparseEncoder"}))
+    write_json(folder / "modules.json", modules)
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": 40, "do_lower_case": False})
+    write_json(folder / "config_sentence_transformers.json", {"model_type": "SparseEncoder"})
     (folder / "1_SpladePooling").mkdir()
-    (folder / "1_SpladePooling/config.json").write_text(
-        json.dumps({"pooling_strategy": settings[1], "activation_function": settings[2]}), encoding="utf-8"
+    write_json(
+        folder / "1_SpladePooling/config.json", {"pooling_strategy": settings[1], "activation_function": settings[2]}
     )
     return folder
 
 
 def change(file: Path, **settings: Any) -> None:
     """Set keys of a JSON file."""
-    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | settings), encoding="utf-8")
+    change_json(file, settings)

@@ -6,11 +6,11 @@ each expert; of the two largest, as they are, the experts' outputs are summed, a
 
 # mypy: disable-error-code="import-not-found,misc"
 
-import json
 from types import SimpleNamespace
 from typing import Any
 
 import torch
+from helpers.json_files import read_json
 from torch import nn
 from torch.nn.functional import gelu
 
@@ -106,7 +106,7 @@ def load(folder: Any) -> Model:
     """A checkpoint whose tensors are exactly those of the model, in float32."""
     from safetensors.torch import load_file
 
-    model = Model(SimpleNamespace(**json.loads((folder / "config.json").read_text())))
+    model = Model(SimpleNamespace(**read_json(folder / "config.json")))
     tensors = load_file(folder / "model.safetensors").items()
     model.load_state_dict({name.removeprefix("nomic_bert."): tensor.float() for name, tensor in tensors})
     model.eval()

@@ -5,7 +5,6 @@ of adapters that change tables of embeddings a sixteenth of the states.
 """
 # mypy: disable-error-code="import-not-found"
 
-import json
 import sys
 from itertools import product
 from pathlib import Path
@@ -26,6 +25,7 @@ from helpers.adapters import (
     write_lora,
     write_table_lora,
 )
+from helpers.json_files import read_json, write_json
 from peft import PeftModel
 from transformers import (
     AutoModel,
@@ -56,7 +56,7 @@ def main() -> None:
                 found = model(input_ids=torch.tensor(IDS))
             values = found.logits if "logits" in found else found.last_hidden_state
             recorded[name] = (values[..., COLUMNS] if case.task is None else values).tolist()
-    (Path(__file__).parent / "adapters.json").write_text(json.dumps(recorded) + "\n")
+    write_json(Path(__file__).parent / "adapters.json", recorded)
     record_tables()
 
 
@@ -68,7 +68,7 @@ def record_tables() -> None:
         for table, change in product(tables, KINDS_OF_CHANGE):
             with TemporaryDirectory() as folder:
                 base, adapter = write_table_lora(Path(folder), family, table, change)
-                encoder = json.loads((base / "config.json").read_text())["architectures"][0]
+                encoder = read_json(base / "config.json")["architectures"][0]
                 model = getattr(transformers, encoder).from_pretrained(
                     base, dtype=torch.float32, attn_implementation="eager"
                 )
@@ -76,7 +76,7 @@ def record_tables() -> None:
                 with torch.no_grad():
                     states = model(input_ids=torch.tensor(IDS)).last_hidden_state.numpy()
             recorded[family][f"{table} {change}"] = states[SOME_STATES].tolist()
-    (Path(__file__).parent / "adapters_of_tables.json").write_text(json.dumps(recorded) + "\n")
+    write_json(Path(__file__).parent / "adapters_of_tables.json", recorded)
 
 
 if __name__ == "__main__":

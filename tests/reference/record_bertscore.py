@@ -21,6 +21,7 @@ from bert_score.utils import model2layers
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from helpers.json_files import read_json, write_json  # noqa: E402
 from reference.bertscore_cases import BASELINE, CASES, Case, write_model  # noqa: E402
 
 transformers.logging.set_verbosity_error()
@@ -29,8 +30,8 @@ torch.set_num_threads(1)
 
 def slow_files(folder: Path) -> None:
     """The files that RoBERTa's slow tokenizer reads, from tokenizer.json."""
-    model = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))["model"]
-    (folder / "vocab.json").write_text(json.dumps(model["vocab"]), encoding="utf-8")
+    model = read_json(folder / "tokenizer.json")["model"]
+    write_json(folder / "vocab.json", model["vocab"])
     merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
     (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n", encoding="utf-8")
 

@@ -5,7 +5,6 @@ transformers 4.57.6). A pair at a time, since FlagEmbedding takes padding for a 
 """
 # mypy: disable-error-code="import-not-found"
 
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +16,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parents[1])]
 import torch  # noqa: E402
 from FlagEmbedding import BGEM3FlagModel  # noqa: E402
 from helpers.bge_m3 import DOCUMENTS, QUERIES, write_bge_m3  # noqa: E402
+from helpers.json_files import write_json  # noqa: E402
 
 from bertcli.weights.tensors import open_file  # noqa: E402
 
@@ -52,4 +52,4 @@ def numbers(row: Any) -> list[float]:
 
 
 if __name__ == "__main__":
-    (HERE / "bge_m3.json").write_text(json.dumps(record()) + "\n", encoding="utf-8")
+    write_json(HERE / "bge_m3.json", record())

@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
 from helpers.family_checkpoints import FAMILIES, architecture  # noqa: E402
+from helpers.json_files import read_json  # noqa: E402
 from reference import alibi_oracle, nomic_oracle  # noqa: E402
 
 from bertcli.models.registry import variant_config, variants  # noqa: E402
@@ -115,7 +116,7 @@ def experts_counted(config: Any, batch: int, sequence: int) -> dict[str, int]:
 
 def main() -> None:
     file, wanted = HERE / "family_costs.json", sys.argv[1:] or [*FAMILIES]
-    known = json.loads(file.read_text(encoding="utf-8"))
+    known = read_json(file)
     lines = [json.dumps(one) for one in known if variant_config(one["variant"]).model_type not in wanted]
     for name, config, head in cases():
         if config.model_type not in wanted:

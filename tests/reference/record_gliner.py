@@ -5,7 +5,6 @@ transformers 5.16.1), and HF_HUB_OFFLINE=1.
 """
 # mypy: disable-error-code="import-not-found"
 
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +16,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parents[1])]
 import torch  # noqa: E402
 from gliner import GLiNER  # noqa: E402
 from helpers.gliner import CASES, LABELS, MODES, TEXTS, write_gliner  # noqa: E402
+from helpers.json_files import write_json  # noqa: E402
 
 from bertcli.weights.tensors import open_file  # noqa: E402
 
@@ -56,4 +56,4 @@ def of_text(model: Any, text: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    (HERE / "gliner.json").write_text(json.dumps(record()) + "\n", encoding="utf-8")
+    write_json(HERE / "gliner.json", record())

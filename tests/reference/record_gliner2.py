@@ -5,7 +5,6 @@ transformers 5.16.1), and HF_HUB_OFFLINE=1.
 """
 # mypy: disable-error-code="import-not-found"
 
-import json
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -27,6 +26,7 @@ from helpers.gliner2 import (  # noqa: E402
     TASK,
     TEXTS,
 )
+from helpers.json_files import write_json  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -103,4 +103,4 @@ if __name__ == "__main__":
         "gliner25.json": record(AutoExtractor, gliner25, gliner25.write_gliner25, gliner25.UNUSED),
     }
     for file, recorded in of_each.items():
-        (HERE / file).write_text(json.dumps(recorded) + "\n", encoding="utf-8")
+        write_json(HERE / file, recorded)

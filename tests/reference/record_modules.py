@@ -12,6 +12,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from helpers.json_files import write_json
 from helpers.modular import DOCUMENTS, QUERIES, QUERY, write_cross_encoder, write_router
 from sentence_transformers import CrossEncoder, SparseEncoder
 
@@ -30,9 +31,7 @@ def main() -> None:
         products = router.similarity(queries, documents).tolist()
         folder = write_router(folder / "c")
         settings = {"model_type": "SparseEncoder", "prompts": {"query": "hot ", "document": ""}, "max_active_dims": 3}
-        (folder / "config_sentence_transformers.json").write_text(
-            json.dumps({**settings, "similarity_fn_name": "cosine"})
-        )
+        write_json(folder / "config_sentence_transformers.json", {**settings, "similarity_fn_name": "cosine"})
         router = SparseEncoder(str(folder))
         prompted = router.encode_query(list(QUERIES))
         every = {"max_active_dims": 10_000}

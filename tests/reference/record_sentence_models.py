@@ -16,6 +16,7 @@ sys.path.insert(0, str(HERE.parent))
 import tokenizers  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
+from helpers.json_files import read_json  # noqa: E402
 from helpers.sentence_folders import (  # noqa: E402
     FOLDERS,
     GEMMA_PROMPTS,
@@ -84,7 +85,7 @@ def jina() -> dict[str, list[list[float]]]:
         with tempfile.TemporaryDirectory() as folder:
             path = write_jina(Path(folder), family)
             own = ("model_type", "architectures", "task_names", "auto_map")
-            raw = json.loads((path / "config.json").read_text(encoding="utf-8"))
+            raw = read_json(path / "config.json")
             config = config_class(**{key: value for key, value in raw.items() if key not in own})
             backend = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
             backend.enable_truncation(config.max_position_embeddings)

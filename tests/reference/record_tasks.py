@@ -5,7 +5,6 @@
 """
 # mypy: disable-error-code="import-not-found"
 
-import json
 import sys
 import tempfile
 import warnings
@@ -20,6 +19,7 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 from helpers.checkpoints import ARCHITECTURES, make  # noqa: E402
 from helpers.family_checkpoints import architecture  # noqa: E402
+from helpers.json_files import read_json, write_json  # noqa: E402
 from reference import task_cases as cases  # noqa: E402
 from reference.lines import lines_of  # noqa: E402
 
@@ -79,10 +79,10 @@ def ranks(folder: Path) -> dict[str, Any]:
     for name, setting in cases.ACTIVATIONS.items():
         path = make(folder / name, **cases.RANKER, config=setting["config"])
         if "activation_fn" in setting:
-            (path / "modules.json").write_text(json.dumps(cases.MODULES))
-            (path / "sentence_bert_config.json").write_text(json.dumps(cases.TRANSFORMER))
+            write_json(path / "modules.json", cases.MODULES)
+            write_json(path / "sentence_bert_config.json", cases.TRANSFORMER)
             settings = {"model_type": "CrossEncoder", "activation_fn": setting["activation_fn"]}
-            (path / "config_sentence_transformers.json").write_text(json.dumps(settings))
+            write_json(path / "config_sentence_transformers.json", settings)
         found[f"rank.{name}"] = CrossEncoder(str(path), device="cpu").rank(cases.QUERY, list(cases.DOCUMENTS))
     return found
 
@@ -178,7 +178,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as name:
         new = {key: value for kind in kinds for key, value in kind(Path(name) / kind.__name__).items()}
-    old = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    old = read_json(FILE) if FILE.exists() else {}
     FILE.write_text(lines_of(dict(sorted({**old, **new}.items()))), encoding="utf-8")
 
 

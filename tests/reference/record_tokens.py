@@ -16,6 +16,7 @@ import transformers
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from helpers.json_files import read_json  # noqa: E402
 from helpers.tokenizer_kinds import KINDS, write_kind  # noqa: E402
 
 TEXTS = ["The  tea was {mask} hot,\tcafé 北京! unbelievable", "", " tokens\n«naïve» e\u0301 😀x"]
@@ -42,7 +43,7 @@ def record() -> dict[str, Any]:
     for kind in KINDS:
         with tempfile.TemporaryDirectory() as folder:
             write_kind(Path(folder), kind)
-            names = json.loads((Path(folder) / "tokenizer_config.json").read_text())
+            names = read_json(Path(folder) / "tokenizer_config.json")
             tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=f"{folder}/tokenizer.json", **names)
         found[kind] = []
         for case in CASES:

@@ -1,11 +1,11 @@
 """Folders whose files hold settings beside the usual ones: what is recorded of the references."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from helpers.checkpoints import Sentence, make
 from helpers.family_checkpoints import make_family
+from helpers.json_files import change_json, write_json
 from helpers.tokenizer_kinds import write_kind
 from helpers.vocabulary import pieces, write_tokenizer_json
 
@@ -49,7 +49,7 @@ def write_sentence_case(folder: Path, name: str) -> Path:
     """A folder of one of SENTENCE_CASES, or NO_MODULES."""
     make(folder, sentence=Sentence(("mean",)), tokenizer="both", model_max_length=TOKENIZER_LIMIT)
     settings = SENTENCE_CASES.get(name, {"max_seq_length": 5, "do_lower_case": True})
-    (folder / "sentence_bert_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    write_json(folder / "sentence_bert_config.json", settings)
     if name == NO_MODULES:
         (folder / "modules.json").unlink()
     return folder
@@ -98,12 +98,11 @@ def write_tokenizer_case(folder: Path, name: str) -> Path:
         write_kind(folder, kind, **config)
     else:
         write_tokenizer_json(folder, pieces())
-        (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer", **config}))
-    stored = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
-    (folder / "tokenizer.json").write_text(json.dumps(stored | changes), encoding="utf-8")
-    (folder / "config.json").write_text(json.dumps({"model_type": kind or "bert"}))
+        write_json(folder / "tokenizer_config.json", {"tokenizer_class": "BertTokenizer", **config})
+    change_json(folder / "tokenizer.json", changes)
+    write_json(folder / "config.json", {"model_type": kind or "bert"})
     for file, contents in files.items():
-        (folder / file).write_text(json.dumps(contents))
+        write_json(folder / file, contents)
     return folder
 
 

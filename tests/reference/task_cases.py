@@ -1,10 +1,10 @@
 """What is recorded of tag, answer, rank and classify's candidates and choices: checkpoints, texts, settings."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from helpers.family_checkpoints import make_family
+from helpers.json_files import write_json
 from helpers.tokenizer_kinds import write_kind
 from helpers.vocabulary import pieces, write_tokenizer_json
 
@@ -104,7 +104,7 @@ def make_task(folder: Path, family: str, head: str) -> Path:
     if family == "distilbert":
         write_tokenizer_json(folder, pieces())
         names = {f"{role}_token": f"[{role.upper()}]" for role in ("cls", "sep", "pad", "unk", "mask")}
-        (folder / "tokenizer_config.json").write_text(json.dumps(names | told))
+        write_json(folder / "tokenizer_config.json", names | told)
         size = len(pieces())
     else:
         size = write_kind(folder, family, **told)

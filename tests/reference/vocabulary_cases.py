@@ -3,11 +3,11 @@
 Their `.model` files were trained by the sentencepiece package, see record_vocabularies.py.
 """
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from helpers.json_files import write_json
 from helpers.tokenizer_kinds import byte_pairs, write_kind
 from helpers.vocabulary import pieces, write_tokenizer_json, write_vocabulary
 
@@ -141,5 +141,5 @@ def write_folder(folder: Path, name: str) -> Path:
             folder, LETTERS if vocabulary == "letters" else ["<s>", "<pad>", "</s>", "<unk>", *pieces(), "<mask>"]
         )
     for file, content in ({"config.json": config} | small).items():
-        (folder / file).write_text(json.dumps(content), encoding="utf-8")
+        write_json(folder / file, content)
     return folder

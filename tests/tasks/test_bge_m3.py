@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from helpers.bge_m3 import DOCUMENTS, HIDDEN, QUERIES, layer, write_bge_m3
 from helpers.bin_files import bin_file
+from helpers.recorded import recorded
 from helpers.served import serving
 from helpers.terminal import bertcli as command
 
@@ -15,7 +16,7 @@ import bertcli
 from bertcli.errors import BertcliError
 from bertcli.wings.interpret.compute.explain import explain
 
-RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "bge_m3.json").read_text(encoding="utf-8"))
+RECORDED = recorded("bge_m3.json")
 TEXTS = [*QUERIES, *DOCUMENTS]
 NEAR: dict[str, Any] = {"rtol": 0, "atol": 1e-5}
 
@@ -25,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_bge_m3(tmp_path_factory.mktemp("bge-m3"))
 
 
-def recorded(output: str) -> list[Any]:
+def of_all_texts(output: str) -> list[Any]:
     return [RECORDED["texts"][text][output] for text in TEXTS]
 
 
@@ -48,13 +49,13 @@ def test_the_commands_equal_flagembedding(engine: str, folder: Path) -> None:
         pytest.importorskip("onnxruntime")
     how = ["-m", str(folder), "--engine", engine, "--format", "jsonl"]
     dense = command("encode", *how, *TEXTS).records
-    np.testing.assert_allclose([record["embedding"] for record in dense], recorded("dense"), **NEAR)
+    np.testing.assert_allclose([record["embedding"] for record in dense], of_all_texts("dense"), **NEAR)
     sparse = command("encode", "--sparse", "--tokens", *how, *TEXTS).records
-    for record, expected in zip(sparse, recorded("sparse"), strict=True):
+    for record, expected in zip(sparse, of_all_texts("sparse"), strict=True):
         check_sparse(dict(zip(record["indices"], record["values"], strict=True)), expected)
         assert not {"<s>", "</s>", "<pad>", "<unk>"}.intersection(record["words"])
     late = command("encode", "--pooling", "none", *how, *TEXTS).records
-    for record, expected in zip(late, recorded("late"), strict=True):
+    for record, expected in zip(late, of_all_texts("late"), strict=True):
         np.testing.assert_allclose(record["embeddings"], expected, **NEAR)
         assert len(record["tokens"]) == len(expected)
         assert record["tokens"][-1] == "</s>"
@@ -67,10 +68,12 @@ def test_the_commands_equal_flagembedding(engine: str, folder: Path) -> None:
 
 def test_a_server_equals_flagembedding(folder: Path) -> None:
     with serving([bertcli.load(folder)]) as server:
-        np.testing.assert_allclose(server.given("/embed", {"inputs": TEXTS}), recorded("dense"), **NEAR)
-        for entries, expected in zip(server.given("/embed_sparse", {"inputs": TEXTS}), recorded("sparse"), strict=True):
+        np.testing.assert_allclose(server.given("/embed", {"inputs": TEXTS}), of_all_texts("dense"), **NEAR)
+        for entries, expected in zip(
+            server.given("/embed_sparse", {"inputs": TEXTS}), of_all_texts("sparse"), strict=True
+        ):
             check_sparse({entry["index"]: entry["value"] for entry in entries}, expected)
-        for rows, expected in zip(server.given("/embed_all", {"inputs": TEXTS}), recorded("late"), strict=True):
+        for rows, expected in zip(server.given("/embed_all", {"inputs": TEXTS}), of_all_texts("late"), strict=True):
             np.testing.assert_allclose(rows, expected, **NEAR)
         for number, query in enumerate(QUERIES):
             ranked = server.given("/rerank", {"query": query, "texts": [*DOCUMENTS], "raw_scores": True})
@@ -113,9 +116,9 @@ def test_a_folder_may_have_weights_of_tokens_alone(tmp_path: Path) -> None:
 
 def test_a_folder_without_modules_pools_as_flagembedding(tmp_path: Path) -> None:
     model = bertcli.load(write_bge_m3(tmp_path, modules=False, older=True))
-    np.testing.assert_allclose(model.encode(TEXTS), recorded("dense"), **NEAR)
+    np.testing.assert_allclose(model.encode(TEXTS), of_all_texts("dense"), **NEAR)
     weights = model.encode_sparse(TEXTS[:1])[0].values
-    np.testing.assert_allclose(weights.sum(), sum(recorded("sparse")[0].values()), **NEAR)
+    np.testing.assert_allclose(weights.sum(), sum(of_all_texts("sparse")[0].values()), **NEAR)
 
 
 BAD = {

@@ -1,7 +1,6 @@
 """fill-mask: predictions, targets of several pieces, fillings of all masks together."""
 
 import itertools
-import json
 import math
 import re
 from pathlib import Path
@@ -12,6 +11,7 @@ from conftest import Made
 from helpers.checkpoints import make
 from helpers.family_checkpoints import make_family
 from helpers.forward import log_probabilities
+from helpers.json_files import read_json, write_json
 from helpers.tokenizer_kinds import write_kind
 from helpers.vocabulary import pieces
 
@@ -93,10 +93,10 @@ def test_fill_mask_keeps_the_words_of_a_target_apart(mlm: Model) -> None:
 
 def test_fill_mask_gives_back_the_spaces_that_an_added_token_takes(tmp_path: Path) -> None:
     folder = make(tmp_path / "model", head="mlm", tokenizer="json")
-    settings = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    settings = read_json(folder / "tokenizer.json")
     king = {"id": settings["model"]["vocab"]["king"], "content": "king", "lstrip": True, "rstrip": True}
     settings["added_tokens"].append({**king, "single_word": False, "normalized": False, "special": False})
-    (folder / "tokenizer.json").write_text(json.dumps(settings), encoding="utf-8")
+    write_json(folder / "tokenizer.json", settings)
     (record,) = bertcli.load(folder).fill_mask(["a [MASK]."], targets=["tea king cat"])
     assert [one["token_str"] for one in record["masks"][0]["predictions"]] == ["tea king cat"]
 

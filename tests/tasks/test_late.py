@@ -1,12 +1,12 @@
 """Late interaction in its three layouts against sentence-transformers (tests/reference/late.npz), and bad input."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers.checkpoint_files import write_safetensors
+from helpers.json_files import change_json
 from helpers.late_folders import DOCUMENTS, FOLDERS, QUERIES, Late, expansion, stored_in, write_late
 from helpers.terminal import bertcli as command
 
@@ -19,7 +19,7 @@ RECORDED = np.load(Path(__file__).parents[1] / "reference" / "late.npz")
 
 
 def change(file: Path, **settings: Any) -> None:
-    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | settings), encoding="utf-8")
+    change_json(file, settings)
 
 
 @pytest.mark.parametrize("name", FOLDERS)

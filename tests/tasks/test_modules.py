@@ -1,6 +1,5 @@
 """Cross-encoders and Routers made of modules: the numbers of sentence-transformers, and nothing skipped."""
 
-import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 from helpers.bin_files import convert
 from helpers.checkpoint_files import write_safetensors
 from helpers.checkpoints import make
+from helpers.json_files import change_json, read_json, write_json
 from helpers.modular import (
     DOCUMENTS,
     QUERIES,
@@ -20,6 +20,7 @@ from helpers.modular import (
     write_cross_encoder,
     write_router,
 )
+from helpers.recorded import recorded
 from helpers.terminal import bertcli as run
 
 import bertcli
@@ -28,8 +29,8 @@ from bertcli.folder.cache import missing
 from bertcli.folder.files import Folder
 from bertcli.kinds.sparse_vectors import SparseVector
 
-RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "modules.json").read_text())
-ROLES = json.loads((Path(__file__).parents[1] / "reference" / "roles.json").read_text())
+RECORDED = recorded("modules.json")
+ROLES = recorded("roles.json")
 
 
 @pytest.mark.parametrize("pickled", [False, True])
@@ -81,9 +82,9 @@ def test_a_routers_queries_take_no_pass(tmp_path: Path, layout: str, monkeypatch
     if layout == "bin":
         convert(table)
     if layout == "json":
-        vocabulary = json.loads((table / "tokenizer.json").read_text())["model"]["vocab"]
+        vocabulary = read_json(table / "tokenizer.json")["model"]["vocab"]
         weights = query_weights(len(vocabulary))
-        (table / "idf.json").write_text(json.dumps({piece: weights[id] for piece, id in vocabulary.items()}))
+        write_json(table / "idf.json", {piece: weights[id] for piece, id in vocabulary.items()})
         (table / "config.json").write_text('{"frozen": true, "path": "idf.json"}')
         (table / "model.safetensors").unlink()
     model = bertcli.load(folder)
@@ -118,10 +119,10 @@ def test_a_router_ranks_with_its_query_route(tmp_path: Path) -> None:
     without_prompts = bertcli.load(folder)
     assert [without_prompts.kind.prompt_name(role) for role in ("query", "document")] == ["query", None]
     settings = {"prompts": {"query": "hot ", "document": ""}, "max_active_dims": 3, "similarity_fn_name": "cosine"}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    write_json(folder / "config_sentence_transformers.json", settings)
     prompted = bertcli.load(folder).encode_sparse(QUERIES, prompt_name="query")
     assert_vectors(prompted, RECORDED["prompted queries"])
-    (folder / "config_sentence_transformers.json").write_text(json.dumps({**settings, "max_active_dims": None}))
+    write_json(folder / "config_sentence_transformers.json", {**settings, "max_active_dims": None})
     model = bertcli.load(folder)
     for query, wanted in zip(QUERIES, RECORDED["cosines"], strict=True):
         records = sorted(model.rank(query, DOCUMENTS), key=lambda record: int(record["corpus_id"]))
@@ -141,7 +142,7 @@ def test_a_router_ranks_with_its_query_route(tmp_path: Path) -> None:
 )
 def test_tables_for_queries_that_are_refused(tmp_path: Path, file: str, content: Any, message: str) -> None:
     folder = write_router(tmp_path / "model")
-    (folder / file).write_text(json.dumps(json.loads((folder / file).read_text()) | content))
+    change_json(folder / file, content)
     with pytest.raises(BertcliError, match=message):
         bertcli.load(folder).encode_sparse(["tea"], prompt_name="query")
 
@@ -165,8 +166,8 @@ def test_modules_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BertcliError, match=r"has tensor norm.weight of shape \(32,\), but .* requires \(7,\)"):
         bertcli.load(folder).rank(QUERY, DOCUMENTS)
     folder = write_cross_encoder(tmp_path / "b")
-    modules = json.loads((folder / "modules.json").read_text())
-    (folder / "modules.json").write_text(json.dumps(modules[:-1]))
+    modules = read_json(folder / "modules.json")
+    write_json(folder / "modules.json", modules[:-1])
     with pytest.raises(BertcliError, match="lists a LayerNorm, which only a cross-encoder may have"):
         bertcli.load(folder).encode(["a text"])
     folder = write_router(tmp_path / "c")
@@ -178,8 +179,8 @@ def test_modules_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 def test_a_model_with_code_of_its_own_is_named(tmp_path: Path) -> None:
     folder = make(tmp_path, config={"auto_map": {"AutoModel": "modeling.Model"}})
     assert bertcli.load(folder)  # its weights are those of BERT
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
+    config = read_json(folder / "config.json")
+    write_json(folder / "config.json", config | {"num_hidden_layers": 3})
     with pytest.raises(BertcliError, match=r"lacks the tensor .*: it has code of its own \(auto_map in config.json\)"):
         bertcli.load(folder)
 
@@ -226,12 +227,12 @@ def test_a_router_is_searched_by_both_networks(tmp_path: Path, asked: tuple[str,
 
 def test_routes_that_nothing_runs_are_refused(tmp_path: Path) -> None:
     folder = write_asymmetric(tmp_path / "model")
-    router = json.loads((folder / "router_config.json").read_text())
+    router = read_json(folder / "router_config.json")
     other = router | {"parameters": {"default_route": "query"}}
-    (folder / "router_config.json").write_text(json.dumps(other))
+    write_json(folder / "router_config.json", other)
     with pytest.raises(BertcliError, match="has the default_route 'query'; bertcli supports 'document'"):
         bertcli.load(folder).encode(["tea"])
     alone = router | {"structure": {"document": router["structure"]["document"]}}
-    (folder / "router_config.json").write_text(json.dumps(alone))
+    write_json(folder / "router_config.json", alone)
     with pytest.raises(BertcliError, match="has no route for queries that bertcli runs: leave out prompt_name"):
         bertcli.load(folder).encode(["tea"], prompt_name="query")

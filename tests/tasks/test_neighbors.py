@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import make
+from helpers.json_files import read_json, write_json
 from helpers.terminal import Result, bertcli
 
 import bertcli as library
@@ -106,10 +107,10 @@ def test_neighbors_row_of_zeros_is_near_nothing(model: Path) -> None:
 def test_neighbors_where_ids_have_gaps(tmp_path: Path) -> None:
     folder = make(tmp_path / "m", head="pretraining", tokenizer="json")
     file = folder / "tokenizer.json"
-    data = json.loads(file.read_text(encoding="utf-8"))
+    data = read_json(file)
     vocabulary = data["model"]["vocab"]
     gone = vocabulary.pop("cat")
-    file.write_text(json.dumps(data), encoding="utf-8")
+    write_json(file, data)
     model = load(folder)
     (found,) = neighbors(model, ["tea"], top_k=10_000)
     ids = {one["id"] for one in found["neighbors"]}

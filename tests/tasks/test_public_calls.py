@@ -3,7 +3,6 @@
 Each id has a word of its own, and no special tokens are put around a text: texts have exactly the recorded ids.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.json_files import read_json, write_json
 from numpy.typing import NDArray
 from reference.family_cases import CASES, COLUMNS, Case, recorded_rows
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -62,13 +62,13 @@ def ids_of_words(text: str) -> list[int]:
 def opened(folder: Path, case: Case) -> Model:
     """The case's checkpoint with a tokenizer of words; the first token of the case is the mask."""
     make_family(folder, case.family, case.head, **case.checkpoint)
-    rows = json.loads((folder / "config.json").read_text())["vocab_size"]
+    rows = read_json(folder / "config.json")["vocab_size"]
     tokenizer = Tokenizer(models.WordLevel({f"w{id}": id for id in range(rows)}, unk_token="w0"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.post_processor = processors.TemplateProcessing(single="$A:0", pair="$A:0 $B:1", special_tokens=[])
     tokenizer.save(str(folder / "tokenizer.json"))
     mask = words([case.batch().ids[0, 0]])
-    (folder / "tokenizer_config.json").write_text(json.dumps({"mask_token": mask, "unk_token": "w0"}))
+    write_json(folder / "tokenizer_config.json", {"mask_token": mask, "unk_token": "w0"})
     return bertcli.load(folder)
 
 

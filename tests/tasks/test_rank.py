@@ -1,6 +1,5 @@
 """rank against sentence-transformers' CrossEncoder (tests/reference/tasks.json), and what it refuses."""
 
-import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 from conftest import Made
 from helpers.checkpoints import make
+from helpers.json_files import write_json
 from helpers.pipelines import SAID, same
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,10 +32,10 @@ def test_rank_equals_cross_encoder(name: str, tmp_path: Path) -> None:
     setting = cases.ACTIVATIONS[name]
     path = make(tmp_path, **cases.RANKER, config=setting["config"])
     if "activation_fn" in setting:
-        (path / "modules.json").write_text(json.dumps(cases.MODULES))
-        (path / "sentence_bert_config.json").write_text(json.dumps(cases.TRANSFORMER))
+        write_json(path / "modules.json", cases.MODULES)
+        write_json(path / "sentence_bert_config.json", cases.TRANSFORMER)
         settings = {"model_type": "CrossEncoder", "activation_fn": setting["activation_fn"]}
-        (path / "config_sentence_transformers.json").write_text(json.dumps(settings))
+        write_json(path / "config_sentence_transformers.json", settings)
     records = bertcli.load(path).rank(cases.QUERY, cases.DOCUMENTS, truncation="silent")
     expected = SAID[f"rank.{name}"]
     same(records, [{"query": cases.QUERY, **one, "text": cases.DOCUMENTS[one["corpus_id"]]} for one in expected])
@@ -49,7 +49,7 @@ def test_rank_puts_a_cross_encoders_prompt_before_the_query(tmp_path: Path, capl
     labels = plain.classify(["hot tea"], ["the river"])
     explained = bertcli.explain(plain, ["hot tea"], pairs=["the river"])[0]
     settings = {"model_type": "CrossEncoder", "prompts": {"query": "hot "}, "default_prompt_name": "query"}
-    (path / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    write_json(path / "config_sentence_transformers.json", settings)
     model = bertcli.load(path)
     with caplog.at_level("INFO", "bertcli"):
         records = model.rank(cases.QUERY, cases.DOCUMENTS, truncation="silent")

@@ -1,6 +1,5 @@
 """Rerankers whose pairs go through a chat template: the tokens and scores of sentence-transformers, or one line."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+from helpers.json_files import change_json
+from helpers.recorded import recorded
 from helpers.rerankers import DOCUMENTS, KINDS, LISTS, PAIRS, PLAIN, PUBLISHED, QUERY, TEMPLATES, write_reranker
 from helpers.served import serving
 from helpers.terminal import bertcli as run
@@ -19,7 +20,7 @@ from bertcli.folder.cache import missing
 from bertcli.folder.files import Folder
 from bertcli.tokens.chat import ChatTemplate
 
-RECORDED = json.loads((Path(__file__).parents[1] / "reference" / "rerankers.json").read_text())
+RECORDED = recorded("rerankers.json")
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def published(tmp_path: Path) -> Path:
 
 
 def change(file: Path, **settings: Any) -> None:
-    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+    change_json(file, settings)
 
 
 @pytest.mark.parametrize("kind", KINDS)

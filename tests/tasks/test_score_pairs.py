@@ -1,6 +1,5 @@
 """Minimal pairs, and `score` of words whose pieces are masked together: minicons and CrowS-Pairs (record_pairs.py)."""
 
-import json
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import pytest
 from conftest import Made
+from helpers.json_files import read_json
 
 import bertcli
 from bertcli import BertcliError
@@ -16,7 +16,7 @@ from bertcli.tasks.options import ReadOptions
 from bertcli.tasks.running.run import results
 from bertcli.wings.evaluate.minimal_pairs import Metric, PairsTask
 
-RECORDED = json.loads((Path(__file__).parent.parent / "reference" / "pairs.json").read_text(encoding="utf-8"))
+RECORDED = read_json(Path(__file__).parent.parent / "reference" / "pairs.json")
 FIRST, SECOND = zip(*RECORDED["pairs"], strict=True)
 
 

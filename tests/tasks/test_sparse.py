@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.json_files import write_json, write_json_lines
 from helpers.terminal import bertcli, wrong_usage
 from reference.encode_cases import SPARSE, TEXTS, sparse
 
@@ -56,7 +57,7 @@ def test_sparse_vectors_keep_as_many_weights_as_the_checkpoint_says(tmp_path: Pa
 @pytest.mark.parametrize("similarity", ["dot", "cosine"])
 def test_sparse_vectors_are_compared_as_the_folder_says(similarity: str, tmp_path: Path) -> None:
     folder = sparse(tmp_path, "max")
-    (folder / "config_sentence_transformers.json").write_text(json.dumps({"similarity_fn_name": similarity}))
+    write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": similarity})
     model, documents = load(folder), ["hot tea", "a dog by the river", "the cat drank hot tea by the river"]
     query, *of_documents = dense(model.encode_sparse(["hot tea", *documents]), model.config.vocab_size).astype(float)
     scores = {record["text"]: record["score"] for record in model.rank("hot tea", documents)}
@@ -84,7 +85,7 @@ def test_sparse_vectors_of_ranked_texts_have_their_prompts(tmp_path: Path) -> No
     """Of several prompts for documents that of the name "document"."""
     folder = sparse(tmp_path, "max")
     prompts = {"passage": "a dog ", "document": "hot ", "query": "the river ", "corpus": "tea "}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": prompts}))
+    write_json(folder / "config_sentence_transformers.json", {"prompts": prompts})
     model, documents = load(folder), ["the cat", "bread", "the queen sat"]
     width = model.config.vocab_size
     (query,) = dense(model.encode_sparse(["cat"], prompt_name="query"), width)
@@ -136,7 +137,7 @@ def test_sparse_tables_have_word_pieces_and_records_have_them_if_asked(tmp_path:
 def test_sparse_files_hold_what_records_hold(ending: str, tmp_path: Path) -> None:
     folder, source, target = sparse(tmp_path / "m", "max"), tmp_path / "in.jsonl", tmp_path / f"out{ending}"
     rows = [{"id": f"t{i}", "text": text} for i, text in enumerate(TEXTS)]
-    source.write_text("".join(json.dumps(row) + "\n" for row in [rows[0], {"id": "bad"}, *rows[1:]]), encoding="utf-8")
+    write_json_lines(source, [rows[0], {"id": "bad"}, *rows[1:]])
     ids = [] if ending == ".npz" else ["--id-column", "id"]
     result = bertcli("encode", "--sparse", "-m", folder, "-i", source, "-o", target, "--keep-going", *ids)
     assert (result.status, "1 of 5 texts could not be used" in result.err) == (1, True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.json_files import write_json
 from helpers.known_taggers import byte_tagger, word_piece_tagger
 from helpers.served import serving
 from helpers.terminal import bertcli as command
@@ -167,7 +168,7 @@ def of_pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
 def test_a_row_with_words_gives_a_tag_for_each(aggregation: Any, of_pieces: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
-    rows.write_text(json.dumps({"tokens": GIVEN, "ner_tags": [0] * len(GIVEN)}) + "\n", encoding="utf-8")
+    write_json(rows, {"tokens": GIVEN, "ner_tags": [0] * len(GIVEN)})
     model, row = bertcli.load(of_pieces), {"tokens": GIVEN}
     (record,) = command("tag", "-m", of_pieces, "-i", rows, "--aggregation", aggregation, "--format", "jsonl").records
     assert (record["tokens"], record["tags"]) == (GIVEN, TAGS_OF[aggregation])

@@ -1,12 +1,12 @@
 """A task's spec says what its command prints: every field of every record, with its type."""
 
-import json
 import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Made
+from helpers.json_files import write_json_lines
 from helpers.late_folders import write_late
 from helpers.terminal import bertcli
 from reference import task_cases as cases
@@ -99,7 +99,7 @@ def test_specs_say_the_records_of_their_commands(
     name, *arguments = shlex.split(line)
     task = known(name)
     ids = tmp_path / "ids.jsonl"
-    ids.write_text("".join(json.dumps({"id": id, "text": text}) + "\n" for id, text in (("a", "tea"), (7, LONG))))
+    write_json_lines(ids, ({"id": id, "text": text} for id, text in (("a", "tea"), (7, LONG))))
     places = {"IDS": str(ids), **{name: str(folder) for name, folder in folders.items()}}
     found = bertcli(name, *(places.get(argument, argument) for argument in arguments), "--format", "jsonl")
     assert found.status == 0, found.err

@@ -23,6 +23,7 @@ from conftest import Made
 from helpers.batches import compute_together
 from helpers.deadlines import SECONDS
 from helpers.deadlines import started as in_time
+from helpers.json_files import write_json_lines
 from helpers.reading import from_files
 from helpers.terminal import bertcli as run
 from helpers.terminal import continued
@@ -201,7 +202,7 @@ def test_workers_file_is_the_same_byte_for_byte_and_can_be_gone_on_with_by_any_n
     model: Model, started: list[BaseProcess], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     source, whole, target = tmp_path / "in.jsonl", tmp_path / "whole.npy", tmp_path / "v.npy"
-    source.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS), encoding="utf-8")
+    write_json_lines(source, ({"text": text} for text in TEXTS))
     assert model.path is not None
     arguments: list[str | Path] = ["encode", "-m", model.path, "-i", source]
     compute_together(60, monkeypatch)

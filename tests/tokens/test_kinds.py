@@ -1,13 +1,14 @@
 """Tokenizers of every kind in BERT's family: equal to transformers'."""
 
-import json
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.json_files import write_json
 from helpers.opened_folders import tokenizer_of
+from helpers.recorded import recorded
 from helpers.tokenizer_kinds import KINDS, write_kind
 from helpers.vocabulary import SPECIAL, pieces, write_vocabulary
 
@@ -16,7 +17,7 @@ from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer, Tokens
 from bertcli.tokens.windows import windows_of
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "tokens.json").read_text(encoding="utf-8"))
+GOLDEN = recorded("tokens.json")
 CUTS: dict[str, Any] = {"longest_first": "longest", "only_first": "text", "only_second": "pair"}
 Opened = Callable[[str], Tokenizer]
 
@@ -123,7 +124,7 @@ def test_kinds_of_word_pieces_with_tokens_added(tmp_path: Path, file: str) -> No
     added: dict[str, Any] = {"<url>": size, "[DATE]": size + 1}
     if file == "tokenizer_config.json":
         added = {"added_tokens_decoder": {str(id): {"content": token, "special": True} for token, id in added.items()}}
-    (tmp_path / file).write_text(json.dumps(added))
+    write_json(tmp_path / file, added)
     (tokens,) = tokenizer_of(tmp_path).encode(["see <url> [DATE]"])
     assert tokens.ids[-3:] == [size, size + 1, vocabulary.index(SPECIAL[2])]
 
@@ -131,6 +132,6 @@ def test_kinds_of_word_pieces_with_tokens_added(tmp_path: Path, file: str) -> No
 @pytest.mark.parametrize("id", [-1, 1.5, "x", None, 10_000, 3])
 def test_kinds_of_word_pieces_with_tokens_added_out_of_order(tmp_path: Path, id: Any) -> None:
     write_vocabulary(tmp_path, pieces())
-    (tmp_path / "added_tokens.json").write_text(json.dumps({"[MASK]": id}))
+    write_json(tmp_path / "added_tokens.json", {"[MASK]": id})
     with pytest.raises(BertcliError, match="added token"):
         tokenizer_of(tmp_path)

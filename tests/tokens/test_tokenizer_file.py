@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from conftest import Made
 from helpers.checkpoints import make
+from helpers.json_files import read_json, write_json
 from helpers.opened_folders import tokenizer_of
 from helpers.terminal import bertcli as bertcli_command
 from helpers.tokenizer_kinds import NO_CHANGES, write_kind
@@ -25,7 +26,7 @@ from bertcli.tokens.windows import windows_of
 
 
 def test_tokenizer_file_error_does_not_flood_the_message(tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": "a" * 5000}), encoding="utf-8")
+    write_json(tmp_path / "tokenizer.json", {"version": "1.0", "model": "a" * 5000})
     with pytest.raises(BertcliError, match="cannot be read as a tokenizer") as caught:
         tokenizer_of(tmp_path)
     assert len(str(caught.value).replace(str(tmp_path), "")) < 500
@@ -33,9 +34,9 @@ def test_tokenizer_file_error_does_not_flood_the_message(tmp_path: Path) -> None
 
 def with_template(folder: Path, change: Callable[[dict[str, Any]], object]) -> Path:
     make(folder, tokenizer="json")
-    document = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    document = read_json(folder / "tokenizer.json")
     change(document["post_processor"])
-    (folder / "tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+    write_json(folder / "tokenizer.json", document)
     return folder
 
 
@@ -49,7 +50,7 @@ def of_kind(folder: Path, kind: str, change: Callable[[Any], object], escaped: s
     """A folder with that kind's tokenizer.json, changed, with a letter of this key written as an escape."""
     write_kind(folder, kind)
     file = folder / "tokenizer.json"
-    document = json.loads(file.read_text(encoding="utf-8"))
+    document = read_json(file)
     change(document)
     text = json.dumps(document)
     if escaped:
@@ -241,12 +242,12 @@ def test_tokenizer_errors_of_a_signal_handler_are_its_own(made: Made) -> None:
 def test_tokenizer_file_template_with_ids_beyond_the_vocabulary(part: Any, tmp_path: Path) -> None:
     folder = make(tmp_path, tokenizer="json")
     file = folder / "tokenizer.json"
-    data = json.loads(file.read_text(encoding="utf-8"))
+    data = read_json(file)
     if part is None:
         data["post_processor"]["special_tokens"]["[SEP]"]["ids"] = [7777]
     else:
         data["post_processor"] = part
-    file.write_text(json.dumps(data), encoding="utf-8")
+    write_json(file, data)
     with pytest.raises(BertcliError, match="puts the id 7777 around texts, but the model's embeddings end at id 350"):
         bertcli.load(folder)
 
@@ -261,6 +262,6 @@ def test_tokenizer_file_template_with_ids_beyond_the_vocabulary(part: Any, tmp_p
     ],
 )
 def test_tokenizer_file_with_half_a_surrogate_pair(file: str, content: Any, tmp_path: Path) -> None:
-    (make(tmp_path) / file).write_text(json.dumps(content), encoding="utf-8")
+    write_json(make(tmp_path) / file, content)
     with pytest.raises(BertcliError, match="which is not a token"):
         bertcli.load(tmp_path)

@@ -1,6 +1,5 @@
 """Tokenizers as they are in the wild: every file form, special tokens, limits, damage."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -8,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from helpers.checkpoints import make
+from helpers.json_files import read_json, write_json
 from helpers.opened_folders import tokenizer_of
 from helpers.vocabulary import pieces, write_tokenizer_json, write_vocabulary
 
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 def from_vocabulary(folder: Path, vocabulary: list[str] = SMALL, **config: Any) -> Tokenizer:
     write_vocabulary(folder, vocabulary)
-    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    write_json(folder / "tokenizer_config.json", config)
     return tokenizer_of(folder)
 
 
@@ -34,10 +34,10 @@ def from_json(folder: Path, edit: Edit = lambda data: None, config: dict[str, An
     """A tokenizer.json changed by `edit`."""
     write_tokenizer_json(folder, SMALL)
     file = folder / "tokenizer.json"
-    data = json.loads(file.read_text(encoding="utf-8"))
+    data = read_json(file)
     edit(data)
-    file.write_text(json.dumps(data), encoding="utf-8")
-    (folder / "tokenizer_config.json").write_text(json.dumps(config or {}), encoding="utf-8")
+    write_json(file, data)
+    write_json(folder / "tokenizer_config.json", config or {})
     return tokenizer_of(folder)
 
 
@@ -211,9 +211,9 @@ def test_a_piece_with_an_id_past_the_embeddings(tmp_path: Path) -> None:
     """Found where it occurs: a vocabulary of no more pieces than embeddings may have gaps."""
     make(tmp_path, tokenizer="json", head="mlm")
     file = tmp_path / "tokenizer.json"
-    stored = json.loads(file.read_text())
+    stored = read_json(file)
     stored["model"]["vocab"]["tea"] = 9999
-    file.write_text(json.dumps(stored))
+    write_json(file, stored)
     model = bertcli.load(tmp_path)
     assert np.isfinite(model.encode(["coffee"])).all()
     for use in (lambda: model.encode(["hot tea"]), lambda: model.fill_mask(["[MASK]"], targets=["tea"])):

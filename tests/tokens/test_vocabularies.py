@@ -1,12 +1,13 @@
 """Tokenizers from their families' own files: equal to transformers'; damaged ones are refused in one line."""
 
-import json
 import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.json_files import read_json, write_json
 from helpers.opened_folders import tokenizer_of
+from helpers.recorded import recorded
 from helpers.tokenizer_kinds import byte_pairs
 from helpers.vocabulary import pieces, write_vocabulary
 from reference.vocabulary_cases import FOLDERS, MODELS, PAIRS, TEXTS, write_folder
@@ -17,7 +18,7 @@ from bertcli.models.bert import BertConfig
 from bertcli.tokens import Tokenizer, Tokens
 from bertcli.tokens.slow import VocabularyPiece, parse_model
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "reference" / "vocabularies.json").read_text(encoding="utf-8"))
+GOLDEN = recorded("vocabularies.json")
 MADE = [name for name, folder in FOLDERS.items() if folder.vocabulary not in ("cased json", "kind")]
 
 
@@ -47,7 +48,7 @@ def test_vocabularies_of_letters_have_offsets(tmp_path: Path) -> None:
 def test_vocabularies_saved_as_tokenizer_json_are_the_same(name: str, tmp_path: Path) -> None:
     first = tokenizer_of(write_folder(tmp_path, name))
     first.save(tmp_path)
-    saved = json.loads((tmp_path / "tokenizer_config.json").read_text(encoding="utf-8"))
+    saved = read_json(tmp_path / "tokenizer_config.json")
     assert saved["tokenizer_class"] == FOLDERS[name].small.get("tokenizer_config.json", {}).get(
         "tokenizer_class", FOLDERS[name].config.get("tokenizer_class", "PreTrainedTokenizerFast")
     )
@@ -79,7 +80,7 @@ def test_vocabularies_that_do_not_fit_the_embedding(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", ["tokenizer_config.json", "config.json"])
 def test_vocabularies_of_classes_that_need_tokenizer_json(tmp_path: Path, kind: str, file: str) -> None:
     write_vocabulary(tmp_path, pieces())
-    (tmp_path / file).write_text(json.dumps({"tokenizer_class": kind}))
+    write_json(tmp_path / file, {"tokenizer_class": kind})
     with pytest.raises(BertcliError, match=rf"has a '{kind}' without a tokenizer\.json, from"):
         tokenizer_of(tmp_path)
 
@@ -128,7 +129,7 @@ def test_vocabularies_of_another_model_type_are_word_pieces(tmp_path: Path) -> N
 def test_vocabularies_that_are_not_there(
     config: dict[str, Any], files: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    write_json(tmp_path / "config.json", config)
     for name in files:
         (tmp_path / name).write_text("{}")
     with pytest.raises(BertcliError, match=message) as caught:
@@ -242,8 +243,8 @@ def test_vocabularies_give_segments_as_the_version_that_wrote_them(
     tokenizer_class: str, version: str | None, segment: int | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_folder(tmp_path, "bert, not overruled")
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": tokenizer_class}))
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "transformers_version": version}))
+    write_json(tmp_path / "tokenizer_config.json", {"tokenizer_class": tokenizer_class})
+    write_json(tmp_path / "config.json", {"model_type": "bert", "transformers_version": version})
     caplog.set_level(logging.INFO, "bertcli")
     tokenizer = tokenizer_of(tmp_path, BertConfig(vocab_size=1000))
     caplog.clear()
@@ -254,8 +255,9 @@ def test_vocabularies_give_segments_as_the_version_that_wrote_them(
         assert tokens.segments == [0, 0, 0, *[1 if segment is None else segment] * 2]
     said = [f"The second text of a pair has segment {segment}" in message for message in caplog.messages]
     assert said == ([] if segment is None else [True])
-    (tmp_path / "tokenizer_config.json").write_text(
-        json.dumps({"tokenizer_class": tokenizer_class, "model_input_names": ["input_ids", "token_type_ids"]})
+    write_json(
+        tmp_path / "tokenizer_config.json",
+        {"tokenizer_class": tokenizer_class, "model_input_names": ["input_ids", "token_type_ids"]},
     )
     assert tokenizer_of(tmp_path).encode(["tea"], ["hot"])[0].segments == [0, 0, 0, 1, 1]
 

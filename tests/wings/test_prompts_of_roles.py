@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.json_files import write_json
 from helpers.served import serving
 from helpers.terminal import bertcli as command
 
@@ -41,7 +42,7 @@ def write_beir(folder: Path) -> Path:
     (folder / "qrels").mkdir(parents=True)
     documents = [json.dumps({"_id": f"d{number}", "text": text}) for number, text in enumerate(TEXTS)]
     (folder / "corpus.jsonl").write_text("\n".join(documents))
-    (folder / "queries.jsonl").write_text(json.dumps({"_id": "q", "text": QUERY}))
+    write_json(folder / "queries.jsonl", {"_id": "q", "text": QUERY})
     (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\td0\t1\n")
     return folder
 
@@ -108,7 +109,7 @@ def test_sparse_vectors_have_these_prompts_too(tmp_path: Path, monkeypatch: pyte
     folder = prompted("bert-mini-mlm", tmp_path / "splade")
     modules = [("MLMTransformer", ""), ("SpladePooling", "1_SpladePooling")]
     entries = [{"type": f"sentence_transformers.sparse_encoder.models.{name}", "path": path} for name, path in modules]
-    (folder / "modules.json").write_text(json.dumps(entries))
+    write_json(folder / "modules.json", entries)
     (folder / "1_SpladePooling").mkdir()
     (folder / "1_SpladePooling" / "config.json").write_text("{}")
     Path("t.txt").write_text("\n".join(TEXTS))

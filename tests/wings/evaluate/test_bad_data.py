@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from conftest import Made
 from helpers.checkpoints import damaged
+from helpers.json_files import write_json, write_json_lines
 from helpers.terminal import bertcli, wrong_usage
 from wings.evaluate.test_tasks import judged
 
@@ -151,7 +152,7 @@ def test_a_text_that_the_model_cannot_use_is_left_out_for_all_models(
     monkeypatch.setattr("bertcli.tokens.tokenizer.LONGEST", 1000)  # characters
     file = tmp_path / "data.jsonl"
     long = {"text": "word " * 400, "label": "positive"}
-    file.write_text("".join(json.dumps(row) + "\n" for row in (GOOD, long)))
+    write_json_lines(file, (GOOD, long))
     assert "line 2" in bertcli("evaluate", file).error
     both = ("-m", "bert-mini-sentiment", "-m", "bert-mini-sentiment")
     left = bertcli("evaluate", file, "--keep-going", *both, "--format", "json")
@@ -188,7 +189,7 @@ def test_files_that_say_nothing_are_refused(tmp_path: Path) -> None:
         in bertcli("evaluate", beir(tmp_path / "beir"), "--task", "sts").error
     )
     assert "/dev/null is not a regular file" in bertcli("evaluate", "/dev/null").error
-    none.write_text(json.dumps(TAGGED))
+    write_json(none, TAGGED)
     wrong_usage("evaluate", none, why="there is no bundled model for tag")
 
 
@@ -221,7 +222,7 @@ def test_labels_are_renamed_by_one_list_or_several_options(tmp_path: Path) -> No
 def test_one_class_only_gives_figures_that_say_so(tmp_path: Path) -> None:
     file = tmp_path / "data.jsonl"
     rows = [{"sentence1": "a cat", "sentence2": f"a dog {i}", "score": 1} for i in range(5)]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_json_lines(file, rows)
     left = bertcli("evaluate", file, "--task", "sts", "--format", "json")
     reason = "not defined: these pairs do not vary in what it compares"
     undefined = {"value": None, "low": None, "high": None, "n": 5, "reason": reason}
@@ -236,7 +237,7 @@ def test_one_class_only_gives_figures_that_say_so(tmp_path: Path) -> None:
 
 def test_damaged_weights_are_no_figure(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "data.jsonl"
-    file.write_text(json.dumps({"text": "It rained.", "text_pair": "She ran inside.", "label": "is_next"}) + "\n")
+    write_json(file, {"text": "It rained.", "text_pair": "She ran inside.", "label": "is_next"})
     assert "the weights are damaged" in bertcli("evaluate", file, "-m", damaged(tmp_path / "model", float("nan"))).error
     assert bertcli("evaluate", file, "-m", made(head="pretraining")).status == 0, (
         "pairs are judged by the next-sentence head"
@@ -245,7 +246,7 @@ def test_damaged_weights_are_no_figure(made: Made, tmp_path: Path) -> None:
 
 def test_a_model_of_one_number_is_no_classifier(made: Made, tmp_path: Path) -> None:
     file = tmp_path / "data.jsonl"
-    file.write_text(json.dumps({"text": "x", "label": "0"}) + "\n")
+    write_json(file, {"text": "x", "label": "0"})
     folder = made(head="classifier", num_labels=1)
     assert "does not choose between labels" in bertcli("evaluate", file, "-m", folder).error
 
@@ -427,7 +428,7 @@ def test_json_that_is_not_squad_s_is_refused(made: Made, tmp_path: Path) -> None
     assert "is not SQuAD data: it must be JSON" in bertcli("evaluate", file, "-m", made(head="qa")).error
     wrong: list[Any] = [1.0, None, "x", {"paragraphs": []}]
     for data in wrong:
-        file.write_text(json.dumps({"data": data}))
+        write_json(file, {"data": data})
         assert "is not SQuAD data: it must be JSON" in bertcli("evaluate", file, "-m", made(head="qa")).error
 
 
@@ -473,7 +474,7 @@ NOT_SQUAD: dict[str, tuple[Any, str]] = {
 def test_values_of_the_wrong_type_in_squad_s_json_are_one_line(name: str, made: Made, tmp_path: Path) -> None:
     article, message = NOT_SQUAD[name]
     file = tmp_path / "data.json"
-    file.write_text(json.dumps({"data": [article]}))
+    write_json(file, {"data": [article]})
     assert f"{file}, {message}: mend it, or" in bertcli("evaluate", file, "-m", made(head="qa")).error
 
 
@@ -520,7 +521,7 @@ def test_a_probe_reads_a_file_without_a_header(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", [("evaluate",), ("probe", "-i")])
 def test_only_tables_have_a_header(command: tuple[str, ...], option: tuple[str, ...], tmp_path: Path) -> None:
     file = tmp_path / "data.jsonl"
-    file.write_text(json.dumps(GOOD), encoding="utf-8")
+    write_json(file, GOOD)
     assert f"{option[0]} is for the columns of a .csv or .tsv file" in bertcli(*command, file, *option).error
 
 

@@ -1,12 +1,12 @@
 """`bertcli evaluate --task bertscore`: candidates and references, beside the numbers that bert-score recorded."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.json_files import write_json_lines
 from helpers.recorded import recorded
 from helpers.static_models import write_static
 from helpers.terminal import bertcli, wrong_usage
@@ -24,7 +24,7 @@ MODEL = ("-m", "bert-mini-mlm", "--layer", "3")
 
 def write(folder: Path, lines: Any) -> Path:
     file = folder / "texts.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    write_json_lines(file, lines)
     return file
 
 

@@ -1,11 +1,11 @@
 """`bertcli evaluate` of a classifier."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.json_files import read_json, write_json_lines
 from helpers.terminal import bertcli, wrong_usage
 from wings.evaluate.test_tasks import judged
 
@@ -79,7 +79,7 @@ def test_many_labels_are_never_cut_in_a_pipe(made: Made, tmp_path: Path) -> None
     names = {i: f"the label number {i}" for i in range(30)}
     file, folder = tmp_path / "data.jsonl", made(head="classifier", id2label=names)
     rows = [{"text": word, "label": names[i]} for i in names for word in ("tea", "the king", "a cat sat", "houses")]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_json_lines(file, rows)
     left = bertcli("evaluate", file, "-m", folder)
     (matrix,) = (model["confusion"] for model in judged(file, "-m", folder)["models"])
     found = np.sort(matrix[0])[::-1]
@@ -100,7 +100,7 @@ def test_several_labels_at_once_are_a_list_or_stand_between_commas(made: Made, t
         file.write_text("text,label\n" + "".join(lines))
     else:
         rows = [{"text": text, "labels": some} for text, some in zip(texts, true, strict=True)]
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_json_lines(file, rows)
     left = bertcli("evaluate", file, "-m", folder, "--format", "json")
     (model,) = left.json["models"]
     records = library.load(folder).classify(texts)
@@ -138,7 +138,7 @@ def test_a_bound_ends_with_status_1(tmp_path: Path) -> None:
     left = bertcli("evaluate", REVIEWS, "--at-least", "accuracy=0.9", "-o", file)
     assert left.status == 1
     assert left.err.endswith("Error: accuracy of bert-mini-sentiment is 0.8250, less than 0.9 (--at-least).\n")
-    assert json.loads(file.read_text())["count"] == 40, "the record is written all the same"
+    assert read_json(file)["count"] == 40, "the record is written all the same"
     assert bertcli("evaluate", REVIEWS, "--at-least", "accuracy=0.825").status == 0, "33 of 40 are as many as asked for"
 
 

@@ -1,10 +1,10 @@
 """The page, the Markdown and the run that `bertcli evaluate -o` writes."""
 
-import json
 import re
 from itertools import combinations
 from pathlib import Path
 
+from helpers.json_files import read_json, write_json_lines
 from helpers.terminal import bertcli
 from wings.evaluate.test_tasks import judged
 
@@ -53,7 +53,7 @@ def test_the_page_names_models_and_file_and_shows_what_a_matrix_shows_once(tmp_p
 def test_figures_with_one_meaning_share_their_line(tmp_path: Path) -> None:
     data, file = tmp_path / "data.jsonl", tmp_path / "report.html"
     lines = [{"text": "She poured a cup of hot [MASK].", "word": word} for word in ("tea", "water", "milk")]
-    data.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_json_lines(data, lines)
     assert bertcli("evaluate", data, "-o", file).status == 0
     explained = file.read_text().partition("What the figures are")[2].partition("</table>")[0]
     assert explained.count("accuracy@") == 1
@@ -113,7 +113,7 @@ def test_a_run_is_of_rankings_only(tmp_path: Path) -> None:
 def test_the_file_holds_the_same_record_as_standard_output(tmp_path: Path) -> None:
     file = tmp_path / "record.json"
     assert bertcli("evaluate", REVIEWS, "-o", file).status == 0
-    written, printed = json.loads(file.read_text()), judged(REVIEWS)
+    written, printed = read_json(file), judged(REVIEWS)
     for record in (written, printed):
         assert record["provenance"].pop("command").startswith(f"bertcli evaluate {REVIEWS} ")
         assert record["provenance"].pop("date").endswith("Z")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.json_files import read_json, write_json
 from helpers.recorded import recorded
 from helpers.terminal import bertcli
 from safetensors.numpy import load_file, save_file
@@ -165,7 +166,7 @@ def test_documents_and_paragraphs_are_clusters(made: Made, tmp_path: Path) -> No
     questions = [{"id": str(i), "question": "Who drinks?", "answers": [{"text": "The king"}]} for i in range(3)]
     paragraphs = [{"context": "The king drinks.", "qas": questions[:2]}, {"context": "The king!", "qas": questions[2:]}]
     squad = tmp_path / "data.json"
-    squad.write_text(json.dumps({"data": [{"title": "kings", "paragraphs": paragraphs}]}))
+    write_json(squad, {"data": [{"title": "kings", "paragraphs": paragraphs}]})
     assert "several questions are about one paragraph" in bertcli("evaluate", squad, "-m", made(head="qa")).err
     assert judged(squad, "-m", made(head="qa"), "--cluster", "context")["clusters"] == 2
     text = tmp_path / "data.txt"
@@ -307,11 +308,11 @@ def test_two_models_with_their_labels_in_another_order_are_compared_by_name(made
 
 def turn_labels(folder: Path) -> None:
     """Put the labels of a classifier in the reverse order, and the rows of its weights with them."""
-    config = json.loads((folder / "config.json").read_text())
+    config = read_json(folder / "config.json")
     names = [*config["id2label"].values()][::-1]
     config["id2label"] = {str(i): name for i, name in enumerate(names)}
     config["label2id"] = {name: i for i, name in enumerate(names)}
-    (folder / "config.json").write_text(json.dumps(config))
+    write_json(folder / "config.json", config)
     tensors = load_file(folder / "model.safetensors")
     for name in ("classifier.weight", "classifier.bias"):
         tensors[name] = np.ascontiguousarray(tensors[name][::-1])

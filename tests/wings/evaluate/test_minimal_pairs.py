@@ -1,11 +1,11 @@
 """`bertcli evaluate --task minimal-pairs`, and what `score --pairs` answers."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.json_files import write_json_lines
 from helpers.recorded import recorded
 from helpers.terminal import bertcli
 from wings.evaluate.test_tasks import judged
@@ -52,7 +52,7 @@ def test_pairs_are_summed_up_for_all_and_by_group(pairs: Path) -> None:
 def test_scores_are_those_of_minicons_and_crows_pairs(made: Made, tmp_path: Path, metric: str) -> None:
     rows = [{"better": a, "worse": b} for a, b in RECORDED["pairs"]]
     file = tmp_path / "pairs.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_json_lines(file, rows)
     record = judged(file, *TASK, "--metric", metric, "-m", made(head="mlm"))
     figures = record["models"][0]["metrics"]
     gains = np.array([first - second for first, second in RECORDED[metric]])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.json_files import write_json, write_json_lines
 from helpers.terminal import bertcli
 
 import bertcli as library
@@ -40,7 +41,7 @@ def values(record: dict[str, Any], model: int = 0) -> dict[str, float]:
 
 def lines(file: Path, rows: list[dict[str, Any]]) -> Path:
     """A .jsonl file of these rows."""
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_json_lines(file, rows)
     return file
 
 
@@ -114,7 +115,7 @@ def test_triplets_count_how_often_the_positive_is_nearer() -> None:
 def test_vectors_are_compared_as_the_folder_says(how: str, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(library.load("bert-mini-mlm").path or "", folder)
-    (folder / "config_sentence_transformers.json").write_text(json.dumps({"similarity_fn_name": how}))
+    write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": how})
     rows = [json.loads(line) for line in (DATA / "triplets.jsonl").read_text().splitlines()][:40]
     file = lines(tmp_path / "data.jsonl", rows)
     x, near, far = (library.load(folder).encode([row[key] for row in rows]) for key in ("text", "near", "far"))
@@ -144,7 +145,7 @@ def test_vectors_are_compared_as_the_folder_says(how: str, tmp_path: Path) -> No
 def test_what_else_vectors_may_be_compared_with_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(library.load("bert-mini-sentence").path or "", folder)
-    (folder / "config_sentence_transformers.json").write_text(json.dumps({"similarity_fn_name": "jaccard"}))
+    write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "jaccard"})
     error = bertcli("evaluate", DATA / "triplets.jsonl", "-m", folder).error
     assert "There is no similarity 'jaccard'; choose from cosine, dot, euclidean, manhattan" in error
 
@@ -292,7 +293,7 @@ def squad(file: Path, impossible: bool) -> Path:
     if impossible:
         questions.append({"id": "3", "question": "Who eats?", "is_impossible": True, "answers": []})  # type: ignore[dict-item]
     paragraphs = [{"context": "The king drinks hot tea in Paris.", "qas": questions}]
-    file.write_text(json.dumps({"version": "x", "data": [{"title": "kings", "paragraphs": paragraphs}]}))
+    write_json(file, {"version": "x", "data": [{"title": "kings", "paragraphs": paragraphs}]})
     return file
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from conftest import Made
 from helpers.gliner import write_gliner
+from helpers.json_files import read_json, write_json, write_json_lines
 from helpers.terminal import bertcli as command
 
 import bertcli
@@ -54,7 +55,7 @@ def figures_of(report: str) -> dict[str, float]:
 
 def test_gliner_gives_a_tag_for_each_word_of_a_row(folder: Path, model: Model, tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
-    rows.write_text("".join(json.dumps({"tokens": words}) + "\n" for words in SENTENCES[:3]), encoding="utf-8")
+    write_json_lines(rows, ({"tokens": words} for words in SENTENCES[:3]))
     arguments = ("tag", "-m", folder, "-i", rows, "--labels", ",".join(LABELS), "--format", "jsonl")
     own_names = {label: label for label in LABELS}
     records = command(*arguments).records
@@ -83,7 +84,7 @@ def test_evaluate_counts_the_entities_of_gliner(folder: Path, model: Model, tmp_
 
     data = tmp_path / "data.jsonl"
     rows = [{"tokens": words, "tags": tags} for words, tags in zip(SENTENCES, gold, strict=True)]
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_json_lines(data, rows)
     renamed = ("--rename-label", "DRINK=drink,PER=person", "--format", "json")
     result = command("evaluate", data, "-m", folder, *renamed)
     assert result.status == 0, result.error
@@ -105,7 +106,7 @@ def test_evaluate_asks_gliner_for_the_types_of_spans(folder: Path, model: Model,
     missed = [(0, 1, label) for label in LABELS]
     assert not {*found} & {*missed}
     data = tmp_path / "spans.jsonl"
-    data.write_text(json.dumps({"text": text, "entities": found + missed}) + "\n", encoding="utf-8")
+    write_json(data, {"text": text, "entities": found + missed})
     figures = figures_of(command("evaluate", data, "-m", folder, "--format", "json").out)
     assert figures["precision"] == 1
     assert figures["recall"] == pytest.approx(len(found) / (len(found) + 2))
@@ -116,7 +117,7 @@ def test_evaluate_shows_the_entities_of_gliner_in_a_conll_file(folder: Path, tmp
     data.write_text("a O\ncup B-drink\nof I-drink\ntea I-drink\n\nBerlin B-city\n", encoding="utf-8")
     result = command("evaluate", data, "-m", folder, "-o", tmp_path / "report.json")
     assert result.status == 0, result.error
-    (of_model,) = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["models"]
+    (of_model,) = read_json(tmp_path / "report.json")["models"]
     (missed,) = of_model["worst"]
     assert (missed["expected"], missed["found"]) == ("cup of tea (drink)", "none")
     assert {row["label"]: row["f1"] for row in of_model["labels"]} == {"city": 1.0, "drink": 0.0}
@@ -126,7 +127,7 @@ def test_evaluate_shows_the_entities_of_gliner_in_a_conll_file(folder: Path, tmp
 
 def test_evaluate_takes_labels_for_gliner_alone(folder: Path, tmp_path: Path, made: Made) -> None:
     data = tmp_path / "data.jsonl"
-    data.write_text(json.dumps({"tokens": ["tea"], "tags": ["O"]}) + "\n", encoding="utf-8")
+    write_json(data, {"tokens": ["tea"], "tags": ["O"]})
     own = made(head="token_classifier", id2label={0: "O", 1: "B-LOC"})
     with pytest.raises(
         bertcli.BertcliError, match="has labels of its own: labels and threshold are for models that take types"

@@ -1,7 +1,6 @@
 """GLiNER against its library (tests/reference/gliner.json): scores of spans and entities, by every way to them."""
 
 import csv
-import json
 import re
 import shutil
 from itertools import pairwise, product
@@ -13,6 +12,7 @@ import pytest
 from helpers.checkpoints import make
 from helpers.gliner import CASES, LABELS, MODES, TEXTS, write_gliner
 from helpers.gliner2 import write_gliner2
+from helpers.json_files import change_json
 from helpers.pipelines import same
 from helpers.recorded import recorded
 from helpers.served import serving
@@ -351,8 +351,7 @@ def test_gliner_refuses_what_it_does_not_run(
     copy.mkdir()
     for file in folder.iterdir():
         (copy / file.name).write_bytes(file.read_bytes())
-    written = json.loads((copy / "gliner_config.json").read_text(encoding="utf-8"))
-    (copy / "gliner_config.json").write_text(json.dumps(written | settings), encoding="utf-8")
+    change_json(copy / "gliner_config.json", settings)
     found = command("tag", "-m", copy, "--labels", "person", "Berlin")
     assert message in found.error
 

@@ -3,7 +3,6 @@
 What 2.5 alone has is in test_gliner25.py.
 """
 
-import json
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -26,6 +25,7 @@ from helpers.gliner2 import (
     TEXTS,
     write_gliner2,
 )
+from helpers.json_files import change_json
 from helpers.recorded import recorded
 from helpers.served import serving
 from helpers.terminal import bertcli as command
@@ -315,7 +315,7 @@ def test_gliner2_refuses_by_name_what_it_does_not_run(
 ) -> None:
     shutil.copytree(folders["GLiNER2", "deberta-v2"], tmp_path / "m")
     file = tmp_path / "m" / "config.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | settings), encoding="utf-8")
+    change_json(file, settings)
     assert message in command("tag", "-m", tmp_path / "m", "--labels", "a", "tea").error
 
 

@@ -1,6 +1,5 @@
 """What GLiNER2.5 has of its own beside GLiNER2; its numbers and every way to them are in test_gliner2.py."""
 
-import json
 from itertools import combinations, pairwise
 from math import prod
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from helpers.gliner2 import LABELS, LONG, TEXTS, write_gliner2
 from helpers.gliner25 import CASES, HEAD, write_gliner25
+from helpers.json_files import read_json, write_json
 from helpers.terminal import bertcli as command
 from wings.gliner.test_gliner2 import VERSIONS, check
 
@@ -98,9 +98,9 @@ def test_gliner25_scores_many_types_in_parts(tmp_path: Path, monkeypatch: pytest
 )
 def test_gliner25_refuses_by_name_what_it_does_not_run(head: Any, message: str, tmp_path: Path) -> None:
     file = write_gliner25(tmp_path / "m") / "config.json"
-    settings = json.loads(file.read_text(encoding="utf-8"))
+    settings = read_json(file)
     of_head = {key: value for key, value in (settings["boundary_head"] | head).items() if value is not None}
-    file.write_text(json.dumps({**settings, "boundary_head": of_head}), encoding="utf-8")
+    write_json(file, {**settings, "boundary_head": of_head})
     assert message in command("tag", "-m", tmp_path / "m", "--labels", "a", "tea").error
 
 
@@ -121,12 +121,10 @@ def test_gliner25_counts_the_operations_of_its_spans(tmp_path: Path) -> None:
 
 def test_gliner25_refuses_folders_that_are_not_whole(tmp_path: Path) -> None:
     spans = write_gliner2(tmp_path / "spans")
-    settings = json.loads((spans / "config.json").read_text(encoding="utf-8"))
-    (spans / "config.json").write_text(json.dumps(settings | {"architecture": "boundary"}), encoding="utf-8")
+    settings = read_json(spans / "config.json")
+    write_json(spans / "config.json", settings | {"architecture": "boundary"})
     assert "has the boundary_head null, which is not an object" in command("info", spans).out
-    (spans / "config.json").write_text(
-        json.dumps(settings | {"architecture": "boundary", "boundary_head": HEAD}), encoding="utf-8"
-    )
+    write_json(spans / "config.json", settings | {"architecture": "boundary", "boundary_head": HEAD})
     error = command("tag", "-m", spans, "--labels", "a", "tea").error
     assert "has no tensors of spans (boundary_head.*)" in error
     without = write_gliner25(tmp_path / "without", tokenizer=False)  # its tokens are added, as the library does

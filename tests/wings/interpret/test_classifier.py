@@ -13,6 +13,7 @@ from conftest import Made
 from helpers.checkpoint_files import Sentence
 from helpers.checkpoints import make
 from helpers.crashes import break_off
+from helpers.json_files import read_json, write_json
 from helpers.late_folders import write_late
 from helpers.recorded import recorded
 from helpers.static_models import write_static
@@ -84,9 +85,9 @@ def test_states_are_prepared_as_they_were(tmp_path: Path) -> None:
     """The prompt of a sentence model, whose tokens are not pooled, vectors of length 1, and where texts are cut."""
     folder = make(tmp_path / "model", seed=7, tokenizer="both", sentence=Sentence(("mean",), normalize=True))
     settings = {"prompts": {"document": "the king: "}, "default_prompt_name": "document"}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    write_json(folder / "config_sentence_transformers.json", settings)
     pooling = folder / "1_Pooling" / "config.json"
-    pooling.write_text(json.dumps({**json.loads(pooling.read_text()), "include_prompt": False}))
+    write_json(pooling, {**read_json(pooling), "include_prompt": False})
     texts, labels = labelled()
     file = tmp_path / "made.safetensors"
     kept = save(library.load(folder), file, texts, labels, layer=2, normalize=True, max_length=9, truncation="silent")
@@ -316,7 +317,7 @@ def test_another_model_is_refused_and_another_name_is_noted(
     (copy / "tokenizer.json").write_text(vocabulary.replace('"lowercase":true', '"lowercase":false'))
     changed = json.loads(vocabulary)
     changed["normalizer"] = None
-    (copy / "tokenizer.json").write_text(json.dumps(changed))
+    write_json(copy / "tokenizer.json", changed)
     assert "another tokenizer" in bertcli("classify", "-m", f"{copy}+{mini}", "x").error
 
 

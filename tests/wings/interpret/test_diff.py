@@ -1,6 +1,5 @@
 """Where two models part: a fault in any tensor is found at the step that uses it."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoint_files import narrow, write_weights
+from helpers.json_files import read_json, write_json
 from helpers.terminal import bertcli as run
 from reference.view_cases import TEXTS, VECTORS
 
@@ -260,8 +260,8 @@ def test_diff_cuts_texts_at_the_shorter_limit_of_the_two_models(made: Made, tmp_
     other = altered(folder, tmp_path / "other", "bert.encoder.layer.0.output.dense.weight", lambda x: x * 1.5)
     whole = bertcli.diff(bertcli.load(folder), bertcli.load(other), TEXT).record
     settings = other / "tokenizer_config.json"
-    known = json.loads(settings.read_text(encoding="utf-8")) if settings.exists() else {}
-    settings.write_text(json.dumps({**known, "model_max_length": 6}), encoding="utf-8")
+    known = read_json(settings) if settings.exists() else {}
+    write_json(settings, {**known, "model_max_length": 6})
     for pair in ((folder, other), (other, folder)):
         one, two = map(bertcli.load, pair)
         found = bertcli.diff(one, two, TEXT).record["steps"]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoint_files import Dense, Sentence, write_weights
+from helpers.json_files import write_json
 from helpers.recorded import recorded
 from helpers.static_models import write_static
 from helpers.terminal import bertcli, wrong_usage
@@ -309,9 +310,9 @@ def test_numbers_are_labels_and_a_row_without_one_is_left_out(made: Made, tmp_pa
     assert (record["labels"], record["count"]) == (["0", "1"], 40)
     assert "Note: 2 left out; the first: " in left.err
     lists = tmp_path / "lists.jsonl"
-    lists.write_text(json.dumps({"tokens": ["a", "b"], "tags": ["x", None]}) + "\n")
+    write_json(lists, {"tokens": ["a", "b"], "tags": ["x", None]})
     assert "line 1: null is not a text" in bertcli("probe", "-i", lists, *model, "--words").error
-    lists.write_text(json.dumps({"tokens": ["a", "b"], "tags": [1]}) + "\n")
+    write_json(lists, {"tokens": ["a", "b"], "tags": [1]})
     assert "two lists of one length" in bertcli("probe", "-i", lists, *model, "--words").error
 
 

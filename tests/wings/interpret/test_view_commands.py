@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.json_files import read_json
 from helpers.terminal import bertcli, wrong_usage
 from reference.view_cases import LABELS, MASKED, MASKS, TEXTS, VECTORS
 from safetensors.numpy import load_file, save_file
@@ -82,7 +83,7 @@ def test_diff_command_ends_as_check_says(made: Made, tmp_path: Path) -> None:
     assert record["first"] == "embeddings.token"
     file = tmp_path / "diff.json"
     assert bertcli("diff", one, "--versus", other, TEXTS[2], "-o", file).out == ""
-    assert json.loads(file.read_text(encoding="utf-8")) == record
+    assert read_json(file) == record
 
 
 def test_diff_command_takes_the_ids_of_stored_arrays(made: Made, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from conftest import Made
 from helpers.checkpoints import ACTIVATIONS, Dense, Sentence, make
 from helpers.family_checkpoints import make_family
+from helpers.json_files import read_json, write_json
 from helpers.static_models import write_static
 from numpy.typing import NDArray
 from reference.cases import network_cases
@@ -245,7 +246,7 @@ def test_export_says_what_it_is(made: Made, tmp_path: Path) -> None:
     proto = onnx.load(tmp_path / "m.onnx")
     metadata = {one.key: one.value for one in proto.metadata_props}
     assert (metadata["source"], metadata["head"]) == (folder.name, "classifier")
-    assert json.loads(metadata["config"]) == json.loads((folder / "config.json").read_text())
+    assert json.loads(metadata["config"]) == read_json(folder / "config.json")
     assert json.loads(metadata["labels"]) == bertcli.load(folder).config.labels
     assert proto.producer_version == bertcli.__version__
     export_file(bertcli.load(made(sentence=Sentence(("cls",), normalize=True))), tmp_path / "m.onnx", ExportOptions())
@@ -308,7 +309,7 @@ def test_export_of_an_old_sentence_folder_has_the_network_at_the_top(made: Made,
     (source / "config.json").write_text('{"__version__": "0.3.8"}')
     modules = json.loads((source / "modules.json").read_bytes())
     modules[0]["path"] = "0_Transformer"
-    (source / "modules.json").write_text(json.dumps(modules))
+    write_json(source / "modules.json", modules)
     model = bertcli.load(source)
     export_folder(model, tmp_path / "out", ExportOptions())
     there = {str(file.relative_to(tmp_path / "out")) for file in (tmp_path / "out").rglob("*") if file.is_file()}
@@ -326,7 +327,7 @@ def test_export_of_a_static_model(tmp_path: Path, layout: str, caplog: pytest.Lo
         export_folder(model, tmp_path / "out", ExportOptions())
     assert "sentence-transformers takes a static model's table" in caplog.text
     # What the folder says of its table is copied as it is: no library looks for that at the top.
-    modules = [json.loads((tmp_path / name / "modules.json").read_text()) for name in ("model", "out")]
+    modules = [read_json(tmp_path / name / "modules.json") for name in ("model", "out")]
     assert modules[0] == modules[1]
     batch = tokens_of(model, TEXTS)
     found = run(tmp_path / "out" / "onnx" / "model.onnx", batch)["sentence_embedding"]
@@ -336,9 +337,9 @@ def test_export_of_a_static_model(tmp_path: Path, layout: str, caplog: pytest.Lo
 def test_export_says_what_it_cannot_leave_out(made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     shutil.copytree(made(sentence=Sentence(style="new")), tmp_path / "model")
     pooling = tmp_path / "model" / "1_Pooling" / "config.json"
-    pooling.write_text(json.dumps({**json.loads(pooling.read_text()), "include_prompt": False}))
+    write_json(pooling, {**read_json(pooling), "include_prompt": False})
     settings = {"prompts": {"query": "a query: "}, "default_prompt_name": "query"}
-    (tmp_path / "model" / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    write_json(tmp_path / "model" / "config_sentence_transformers.json", settings)
     export_file(bertcli.load(tmp_path / "model"), tmp_path / "m.onnx", ExportOptions())
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "leaves its prompt out of the pooling" in caplog.text

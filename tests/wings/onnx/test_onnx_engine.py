@@ -1,6 +1,5 @@
 """The engine onnx: what every task gives is what NumPy gives."""
 
-import json
 import logging
 import pickle
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.family_checkpoints import make_family
+from helpers.json_files import read_json, write_json
 
 import bertcli
 from bertcli.errors import BertcliError
@@ -191,13 +191,13 @@ def test_onnx_engine_without_the_extra(made: Made, monkeypatch: pytest.MonkeyPat
 
 def test_a_kept_graph_is_not_that_of_other_settings_with_the_same_weights(made: Made, tmp_path: Path) -> None:
     folder = copytree(made(seed=7), tmp_path / "model")
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = read_json(folder / "config.json")
     vectors: list[Any] = []
     changes: tuple[dict[str, Any], ...] = (
         {}, {"layer_norm_eps": 0.1}, {"num_attention_heads": 4},
     )  # fmt: skip
     for change in changes:
-        (folder / "config.json").write_text(json.dumps(config | change), encoding="utf-8")
+        write_json(folder / "config.json", config | change)
         expected, found = (model.encode(["hot tea", "a cat"]) for model in both(folder))
         np.testing.assert_allclose(found, expected, atol=1e-5, err_msg=str(change))
         vectors.append(expected)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import Sentence
+from helpers.json_files import read_json
 from helpers.terminal import bertcli
 
 import bertcli as library
@@ -53,7 +54,7 @@ def test_a_model_is_measured_once(made: Made, monkeypatch: pytest.MonkeyPatch, c
     for damaged in ("", "{}", "[0.1]", "[0.1, -1.0]", '["a", 0.1]'):
         file.write_text(damaged)
         assert opened(folder).overhead == 32
-        assert json.loads(file.read_text()) == [0.0048, 0.0160]
+        assert read_json(file) == [0.0048, 0.0160]
     assert len(measured) == 12
     monkeypatch.setattr(pass_times, "thread_count", lambda: 77)
     opened(folder)

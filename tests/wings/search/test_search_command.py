@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.json_files import read_json, write_json, write_json_lines
 from helpers.terminal import bertcli, wrong_usage
 
 import bertcli as library
@@ -60,7 +61,7 @@ def test_search_scores_are_the_cosines(model: Path, corpus: Path, tmp_path: Path
 def test_search_compares_as_the_folder_says(how: str, made: Made, corpus: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
     shutil.copytree(made(seed=7), model)
-    (model / "config_sentence_transformers.json").write_text(json.dumps({"similarity_fn_name": how}))
+    write_json(model / "config_sentence_transformers.json", {"similarity_fn_name": how})
     vectors = library.load(model).encode(TEXTS).astype(np.float64)
     query = library.load(model).encode([TEXTS[1]])[0].astype(np.float64)
     apart = {"euclidean": np.linalg.norm(vectors - query, axis=1), "manhattan": np.abs(vectors - query).sum(axis=1)}
@@ -99,7 +100,7 @@ def test_search_ids_and_tables(model: Path, corpus: Path, tmp_path: Path) -> Non
     assert (hit["id"], hit["text"]) == ("n3", TEXTS[3])
     assert "the dog and the cat" in bertcli(*found).out
     assert bertcli(*found, "-o", tmp_path / "found.json").out == ""
-    assert json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))[0]["nearest"][0]["row"] == 3
+    assert read_json(tmp_path / "found.json")[0]["nearest"][0]["row"] == 3
 
 
 def test_search_parquet_brings_its_own_texts(model: Path, corpus: Path, tmp_path: Path) -> None:
@@ -184,7 +185,7 @@ def test_search_says_which_chunk_of_a_text_is_nearest(ending: str, model: Path, 
         pytest.importorskip("pyarrow")
     source, vectors = tmp_path / "in.jsonl", tmp_path / f"v.{ending}"
     texts = ["the dog", "", "a cup of tea. Paris is a city. the dog and the cat sat on the mat. a cat"]
-    source.write_text("".join(json.dumps({"text": text, "id": f"n{i}"}) + "\n" for i, text in enumerate(texts)))
+    write_json_lines(source, ({"text": text, "id": f"n{i}"} for i, text in enumerate(texts)))
     made = ["encode", "-m", str(model), "-i", str(source), "--chunk", "8,2", "--id-column", "id", "--keep-going"]
     chunks = bertcli(*made, "--format", "jsonl").records
     assert len(chunks) > 5
@@ -274,7 +275,7 @@ def test_search_calls_a_linked_model_as_it_was_given(
 def test_search_says_where_a_file_does_not_say_how_it_was_made(model: Path, corpus: Path, tmp_path: Path) -> None:
     file, note = tmp_path / "v.npy", tmp_path / "v.npy.settings.json"
     bertcli("encode", "-m", model, "-i", corpus, "-o", file)
-    told = json.loads(note.read_text(encoding="utf-8"))
+    told = read_json(note)
     settings = told["settings"]  # an object, not a text with JSON in it
     assert settings == {
         "pooling": "mean",
@@ -288,11 +289,11 @@ def test_search_says_where_a_file_does_not_say_how_it_was_made(model: Path, corp
     search = ("search", "-m", model, TEXTS[3], "-i", file, "--format", "jsonl")
     damaged: object
     for damaged in ([], 5, "[]", "5", {"pooling": "mean"}, {**settings, "layer": "2"}):
-        note.write_text(json.dumps({**told, "settings": damaged}), encoding="utf-8")
+        write_json(note, {**told, "settings": damaged})
         assert "says how its vectors were made in a way that cannot be read" in bertcli(*search).error
     for odd, message in (("layer", "There is no layer 99"), ("truncate_dim", "cannot be cut to 99")):
         changed = {**settings, odd: [99] if odd == "layer" else 99}
-        note.write_text(json.dumps({**told, "settings": changed}))
+        write_json(note, {**told, "settings": changed})
         assert message in bertcli(*search).error
     note.write_text("{", encoding="utf-8")
     assert "v.npy.settings.json" in bertcli(*search).error
@@ -318,7 +319,7 @@ def test_search_in_a_terminal_shows_a_table_where_it_fits(model: Path, tmp_path:
 def test_search_shows_a_hit_in_four_lines_of_a_terminal(model: Path, tmp_path: Path) -> None:
     texts = ["tea " * 60, "中国" * 60, "the dog"]
     source, file = tmp_path / "in.jsonl", tmp_path / "v.npz"
-    source.write_text("".join(json.dumps({"text": text, "id": f"n{i}"}) + "\n" for i, text in enumerate(texts)))
+    write_json_lines(source, ({"text": text, "id": f"n{i}"} for i, text in enumerate(texts)))
     assert bertcli("encode", "-m", model, "-i", source, "-o", file, "--max-length", "40").status == 0
     search = ("search", "-m", model, "a cup\x1b", "the dog", "-i", file, "-i", source, "--id-column", "id")
     for width in (80, 40):

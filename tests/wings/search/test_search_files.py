@@ -1,7 +1,6 @@
 """bertcli search -i: lines, paragraphs and rows of files are found, with file and line."""
 
 import gzip
-import json
 import math
 import shutil
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.bge_m3 import DOCUMENTS, QUERIES, write_bge_m3
+from helpers.json_files import write_json
 from helpers.late_folders import FOLDERS, write_late
 from helpers.modular import write_router
 from helpers.terminal import bertcli, wrong_usage
@@ -500,7 +500,7 @@ def test_search_files_by_sparse_vectors_of_a_router_rank_as_rank(folder: Path) -
 def test_search_files_compare_sparse_vectors_as_the_folder_says(folder: Path, tmp_path: Path) -> None:
     model = sparse(tmp_path, "max")
     settings = {"similarity_fn_name": "cosine"}
-    (model / "config_sentence_transformers.json").write_text(json.dumps(settings), encoding="utf-8")
+    write_json(model / "config_sentence_transformers.json", settings)
     found = hits("-m", model, "A dog ran home.", "-i", "notes.txt", "--sparse")
     check_as_rank(found, model, "A dog ran home.")
     assert found[0]["score"] == pytest.approx(1)

@@ -1,7 +1,6 @@
 """Clients as they are published, unchanged, against a live server."""
 
 import base64
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import openai
 import pytest
 from conftest import Made
+from helpers.json_files import write_json
 from helpers.served import Running, serving
 from huggingface_hub import InferenceClient
 from reference import task_cases as cases
@@ -261,7 +261,7 @@ def test_a_model_with_prompts_has_those_of_queries_and_documents(tmp_path: Path)
     folder = tmp_path / "prompted"
     shutil.copytree(Source("bert-mini-sentence").find().path, folder)
     settings = {"prompts": {"query": "find: ", "document": "text: "}}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    write_json(folder / "config_sentence_transformers.json", settings)
     model = bertcli.load(folder)
     with serving([model]) as running:
         for role, name in (("query", "query"), ("search_document", "document"), ("retrieval.query", "query")):

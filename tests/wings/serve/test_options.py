@@ -3,7 +3,6 @@
 A field that OpenAPI describes and no route reads would be worse than none: nobody is told that it does nothing.
 """
 
-import json
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import pytest
 from conftest import Made
 from helpers.bge_m3 import write_bge_m3
 from helpers.checkpoints import Sentence
+from helpers.json_files import write_json
 from helpers.served import Running, serving
 from reference import task_cases as cases
 
@@ -116,7 +116,7 @@ def running(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
     folders.append(write_bge_m3(root / "m3"))
     for folder in (root / "vectors", root / "m3"):
         prompts = {"prompts": {"query": "river ", "document": "hot "}}
-        (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts), encoding="utf-8")
+        write_json(folder / "config_sentence_transformers.json", prompts)
     with serving([bertcli.load(folder) for folder in folders]) as server:
         yield server
 

@@ -10,6 +10,7 @@ import numpy as np
 import openapi_spec_validator
 import pytest
 from conftest import Made
+from helpers.json_files import read_json, write_json
 from helpers.late_folders import DOCUMENTS as LATE_DOCUMENTS
 from helpers.late_folders import write_late
 from helpers.modular import write_asymmetric, write_router
@@ -141,7 +142,7 @@ def test_sparse_vectors(running: Running, models: dict[str, Model]) -> None:
 
 def test_a_query_takes_its_own_way_to_a_sparse_vector(tmp_path: Path) -> None:
     folder = write_router(tmp_path / "routed")
-    (folder / "config_sentence_transformers.json").write_text(json.dumps({"model_type": "SparseEncoder"}))
+    write_json(folder / "config_sentence_transformers.json", {"model_type": "SparseEncoder"})
     model = bertcli.load(folder)
     with serving([model]) as running:
         for given, name in (({"input_type": "query"}, "query"), ({"input_type": "document"}, None), ({}, None)):
@@ -156,14 +157,14 @@ def test_ids_of_a_query_are_of_the_routers_tokenizer_for_queries(tmp_path: Path)
     """In the folder of its network the words stand in another order, so that an id is another word."""
     folder = write_asymmetric(tmp_path / "routed")
     settings = {"model_type": "SentenceTransformer", "prompts": {"query": "", "document": ""}}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    write_json(folder / "config_sentence_transformers.json", settings)
     file = folder / "query_0_Transformer" / "tokenizer.json"
-    words = json.loads(file.read_text())
+    words = read_json(file)
     vocabulary = words["model"]["vocab"]
     vocabulary["tea"], vocabulary["dog"] = vocabulary["dog"], vocabulary["tea"]
     # A token that the documents' tokenizer puts after a text, and the queries' does not.
     words["post_processor"]["single"] = words["post_processor"]["single"][:-1]
-    file.write_text(json.dumps(words))
+    write_json(file, words)
     model = bertcli.load(folder)
     with serving([model], Limits(quiet=True, token_ids=True)) as running:
         for route in ("query", "document"):
@@ -322,7 +323,7 @@ def test_info_health_and_models(running: Running, models: dict[str, Model]) -> N
     assert [one["model_id"] for one in info["models"]] == [model.name for model in models.values()]
     assert info["models"][0]["dimensions"] == 256
     types = {one["model_id"]: one["model_type"] for one in info["models"]}
-    config = json.loads((sample("bert-mini-sentiment") / "config.json").read_text())
+    config = read_json(sample("bert-mini-sentiment") / "config.json")
     assert types["bert-mini-sentiment"] == {"classifier": {key: config[key] for key in ("id2label", "label2id")}}
     listed = running.given("/v1/models")
     assert [one["id"] for one in listed["data"]] == [model.name for model in models.values()]
