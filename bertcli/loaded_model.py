@@ -1,7 +1,7 @@
 """An opened model: a network with its configuration, its tokenizer and its sentence settings, ready to compute.
 
-model.py adds the tasks as methods. Not here: how a folder is found (folder/hub.py), and how it becomes a network
-(weights/loading.py).
+model.py adds the tasks as methods, engines.py says which engine computes. Not here: how a folder is found
+(folder/hub.py), and how it becomes a network (weights/loading.py).
 """
 
 import logging
@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bertcli import extensions
 from bertcli.engine.kernels import scatter_rows
 from bertcli.engine.packing import MicroBatch, Packed
 from bertcli.engine.product_rules import by_library, divided_by_library
 from bertcli.engine.threads import each_or_whole
+from bertcli.engines import NUMPY, EngineChoice
 from bertcli.errors import BertcliError, check_type, names_checked, number_of, quoted, quoted_object
 from bertcli.models.config import Config
-from bertcli.network.heads import OF_TOKENS, Network, outputs
+from bertcli.network import heads as network_heads
+from bertcli.network.heads import OF_TOKENS, Network
 from bertcli.network.module import parameters
 from bertcli.tracing.dispatch import Array, Integers, is_shape_only, watched
 
@@ -36,40 +37,6 @@ if TYPE_CHECKING:
     from bertcli.weights.loading import TensorUse
 
 logger = logging.getLogger("bertcli")
-
-
-class EngineChoice(NamedTuple):
-    """Which engine computes hidden states: NumPy, or one that an extension declares, on a device."""
-
-    name: str = "numpy"
-    device: str = "cpu"
-    force: bool = False  # accept int8 however far its vectors are from float32's
-
-    @property
-    def title(self) -> str:
-        """The name that people know it by."""
-        other = None if self.name == "numpy" else extensions.engine(self.name)
-        return "NumPy" if other is None else other.title
-
-    def check(self) -> None:
-        """Raise BertcliError for an engine that there is not, and for a device that NumPy cannot use."""
-        if self.name != "numpy" and extensions.engine(self.name) is None:
-            names = ", ".join(extensions.engine_names())
-            raise BertcliError(f"There is no engine {quoted_object(self.name)}; choose from {names}.")
-        if self.name == "numpy" and self.device != "cpu":
-            others = " or ".join(f'{other.title} (engine="{other.name}")' for other in extensions.engines()[:1])
-            raise BertcliError(f"NumPy computes on the processor: for another device use {others or 'another engine'}.")
-
-    def opened(self, network: Network, folder: Path, config: Config) -> "OtherEngine":
-        """Open another engine than NumPy for a network. Errors: BertcliError for one that cannot be used."""
-        open_engine = extensions.opens_engine(self.name)
-        if open_engine is None:
-            raise BertcliError(f"The engine {quoted(self.name)} cannot be used: install it again, or use NumPy.")
-        engine: OtherEngine = open_engine(self.name, network, folder, config, self.device)
-        return engine
-
-
-NUMPY = EngineChoice()
 
 
 class OtherEngine(Protocol):
@@ -119,7 +86,7 @@ class LoadedModel:
     notes: tuple[str, ...] = ()
     has_weights: bool = True
     engine: EngineChoice = NUMPY
-    computing: OtherEngine | None = None  # computes hidden states of `original.network`
+    other_engine: OtherEngine | None = None  # computes hidden states of `original.network`
     original: Original | None = None
     # That of the folder, if it is open already. A changed copy of a model keeps it, or has another.
     opened_tokenizer: "Tokenizer | None" = None
@@ -247,37 +214,12 @@ class LoadedModel:
     def _with_engine(self) -> Self:
         """Have hidden states computed by the engine. Errors: BertcliError for one that cannot be used."""
         assert self.path is not None
-        computing = self.engine.opened(self.network, self.path, self.config)
-        computed = replace(self, computing=computing)
+        open_engine = self.engine.opener()
+        other: OtherEngine = open_engine(self.engine.name, self.network, self.path, self.config, self.engine.device)
+        computed = replace(self, other_engine=other)
         if self.opened_tokenizer is None:
             return computed
-        return replace(computed, computing=computing.exact_enough(computed))
-
-    def for_prompt(self, name: str | None) -> Self:
-        """Return the model with the adapter or the route that a prompt's name chooses; mostly it is this model.
-
-        A folder may have an adapter for each task ("retrieval.query"), a Router a network for queries.
-        Another one is opened when it is first asked for. Errors: BertcliError, too, for a model that was changed.
-        """
-        folder = None if self.layout is None else self.layout.for_prompt(name)
-        if folder is None:
-            return self
-        if not self.as_stored:
-            raise BertcliError(
-                f"'{self.name}' is not as bertcli.load() opened it, so it has no other adapter and no other route: "
-                f"give another name of a prompt than {quoted(name)}."
-            )
-        chosen = (folder.route, folder.paths[-1])
-        if chosen not in self._other_ways:
-            if folder.adapter is not None:
-                logger.info("the prompt's name %s chooses the adapter %s.", quoted(name), folder.adapter.path.name)
-            self._other_ways[chosen] = type(self).open(folder, self.name, engine=self.engine)
-        return self._other_ways[chosen]
-
-    @cached_property
-    def _other_ways(self) -> dict[tuple[str, Path], Self]:
-        """The models with another route or another task's adapter, by the route and the adapter's folder."""
-        return {}
+        return replace(computed, other_engine=other.exact_enough(computed))
 
     def _with_own_labels(self) -> Self:
         """Take over the labels that were given with the model. Errors: BertcliError if they are for another."""
@@ -302,40 +244,67 @@ class LoadedModel:
             opened_kind=self.kind,
         )
 
-    def called(self, name: str) -> Self:
-        """Return the model under another name, by which messages and pages call it, as a server's clients do."""
-        original = None if self.original is None else self.original._replace(name=name)
-        return replace(self, name=name, original=original)
+    # ------------------------------------------------------------------------------------------------- what it computes
 
-    @property
-    def folder(self) -> "Folder | None":
-        """The folder that the model was loaded from; None for a variant."""
-        return None if self.layout is None else self.layout.folder
+    @names_checked
+    def forward(self, ids: ArrayLike, segments: ArrayLike | None = None, mask: ArrayLike | None = None) -> Array:
+        """Hidden states of the last layer: int [batch, token] -> float32 [batch, token, hidden].
 
-    @property
-    def path(self) -> Path | None:
-        """The folder's absolute path."""
-        return None if self.folder is None else self.folder.path
+        `mask` is 1 for tokens to attend to (default: all); rows where it is 0 are returned as zeros.
+        """
+        batch, rows, shape = self.padded(ids, segments, mask)
+        states = np.zeros((*shape, self.config.hidden_size), dtype=np.float32)
 
-    @property
-    def files_read(self) -> list[Path]:
-        """The files of the network and the sentence settings, and any others that were read so far."""
-        if self.folder is None:
-            return []
-        _ = self.kind  # reads the sentence settings and the weights of Dense layers, if nothing has yet
-        return self.folder.files_read
+        def run(part: MicroBatch) -> None:
+            hidden = self.hidden_states(part.batch)
+            if not is_shape_only(hidden):  # a model without weights has no numbers to copy
+                scatter_rows(hidden, states.reshape(-1, self.config.hidden_size), rows[part.rows])
 
-    @property
-    def as_stored(self) -> bool:
-        """True if opening `path` gives the same model again: false for a variant, and for a modified model."""
-        original = self.original
-        return (
-            original is not None
-            and self.config is original.config
-            and self.heads is original.heads
-            and self.network is original.network
-            and self.name is original.name
-        )
+        # Another engine divides the work among its own threads, and a watcher must see one pass.
+        divided = self.other_engine is None and not watched()
+        library = divided and divided_by_library(len(rows))
+        parts = batch.micro_batches() if divided and not library else [MicroBatch(batch, slice(len(rows)))]
+        # Damaged weights show in the result; callers who care check it.
+        with np.errstate(all="ignore"), by_library(library):
+            each_or_whole(run, parts if len(rows) else [])
+        return states
+
+    @names_checked
+    def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> dict[str, Array]:
+        """Run a whole pass with every head, as `bertcli trace` shows it; `forward` runs only the encoder.
+
+        "hidden", "pooled" if there is a pooler, and the logits of each other head by its name. Hidden states and the
+        logits of heads that read every token are [batch, token, …].
+        """
+        batch, rows, shape = self.padded(ids, segments, None)
+        if not len(rows):
+            raise BertcliError(f"ids have shape {shape}, so there are no tokens to run.")
+        with np.errstate(all="ignore"):
+            flat = network_heads.outputs(self.network, batch)
+        of_tokens = {"hidden", *OF_TOKENS}
+        return {name: x.reshape(*shape, -1) if name in of_tokens else x for name, x in flat.items()}
+
+    def hidden_states(self, batch: Packed, rows: Integers | None = None) -> Array:
+        """Hidden states of the last layer [token, hidden], or only some `rows` (ascending), from the engine.
+
+        NumPy computes a watched pass, and a network that has replaced the checkpoint's, which no other engine knows.
+        """
+        other = self.other_engine
+        if other is None or watched() or self.network is not other.network:
+            return self.network(batch, rows)
+        hidden = other.hidden_states(batch)
+        return hidden if rows is None else hidden[rows]
+
+    def padded(self, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None) -> "Padded":
+        """Check and pack a padded batch. Errors: BertcliError."""
+        if not self.has_weights and not watched():
+            raise BertcliError(f"'{self.name}' has no weights, so it cannot be run; trace it, or load a checkpoint.")
+        from bertcli.engine.padded_batch import Padded  # late: the tasks pack their batches themselves
+
+        config = self.config
+        return Padded.of(ids, segments, mask, config.max_tokens, config.vocab_size, config.segment_count)
+
+    # -------------------------------------------------------------------------------------------------------- its parts
 
     @cached_property
     def tokenizer(self) -> "Tokenizer":
@@ -388,63 +357,69 @@ class LoadedModel:
             count = sum(weights.array.size for layer in layers.values() for weights in parameters(layer))
             logger.info("%s: the layers after the network (%s parameters) are not %s.", self.name, f"{count:,}", verb)
 
-    @names_checked
-    def forward(self, ids: ArrayLike, segments: ArrayLike | None = None, mask: ArrayLike | None = None) -> Array:
-        """Hidden states of the last layer: int [batch, token] -> float32 [batch, token, hidden].
+    @property
+    def folder(self) -> "Folder | None":
+        """The folder that the model was loaded from; None for a variant."""
+        return None if self.layout is None else self.layout.folder
 
-        `mask` is 1 for tokens to attend to (default: all); rows where it is 0 are returned as zeros.
+    @property
+    def path(self) -> Path | None:
+        """The folder's absolute path."""
+        return None if self.folder is None else self.folder.path
+
+    @property
+    def files_read(self) -> list[Path]:
+        """The files of the network and the sentence settings, and any others that were read so far."""
+        if self.folder is None:
+            return []
+        _ = self.kind  # reads the sentence settings and the weights of Dense layers, if nothing has yet
+        return self.folder.files_read
+
+    # ----------------------------------------------------------------------------------------- the same model otherwise
+
+    def called(self, name: str) -> Self:
+        """Return the model under another name, by which messages and pages call it, as a server's clients do."""
+        original = None if self.original is None else self.original._replace(name=name)
+        return replace(self, name=name, original=original)
+
+    def for_prompt(self, name: str | None) -> Self:
+        """Return the model with the adapter or the route that a prompt's name chooses; mostly it is this model.
+
+        A folder may have an adapter for each task ("retrieval.query"), a Router a network for queries.
+        Another one is opened when it is first asked for. Errors: BertcliError, too, for a model that was changed.
         """
-        batch, rows, shape = self.padded(ids, segments, mask)
-        states = np.zeros((*shape, self.config.hidden_size), dtype=np.float32)
+        folder = None if self.layout is None else self.layout.for_prompt(name)
+        if folder is None:
+            return self
+        if not self.as_stored:
+            raise BertcliError(
+                f"'{self.name}' is not as bertcli.load() opened it, so it has no other adapter and no other route: "
+                f"give another name of a prompt than {quoted(name)}."
+            )
+        # An adapter's folder is the last of those that are read.
+        chosen = (folder.route, folder.paths[-1])
+        if chosen not in self._other_ways:
+            if folder.adapter is not None:
+                logger.info("the prompt's name %s chooses the adapter %s.", quoted(name), folder.adapter.path.name)
+            self._other_ways[chosen] = type(self).open(folder, self.name, engine=self.engine)
+        return self._other_ways[chosen]
 
-        def run(part: MicroBatch) -> None:
-            hidden = self.hidden_states(part.batch)
-            if not is_shape_only(hidden):  # a model without weights has no numbers to copy
-                scatter_rows(hidden, states.reshape(-1, self.config.hidden_size), rows[part.rows])
+    @cached_property
+    def _other_ways(self) -> dict[tuple[str, Path], Self]:
+        """The models with another route or another task's adapter, by the route and the adapter's folder."""
+        return {}
 
-        # Another engine divides the work among its own threads, and a watcher must see one pass.
-        divided = self.computing is None and not watched()
-        library = divided and divided_by_library(len(rows))
-        parts = batch.micro_batches() if divided and not library else [MicroBatch(batch, slice(len(rows)))]
-        # Damaged weights show in the result; callers who care check it.
-        with np.errstate(all="ignore"), by_library(library):
-            each_or_whole(run, parts if len(rows) else [])
-        return states
-
-    def hidden_states(self, batch: Packed, rows: Integers | None = None) -> Array:
-        """Hidden states of the last layer [token, hidden], or only some `rows` (ascending), from the engine.
-
-        NumPy computes a watched pass, and a network that has replaced the checkpoint's, which no other engine knows.
-        """
-        computing = self.computing
-        if computing is None or watched() or self.network is not computing.network:
-            return self.network(batch, rows)
-        hidden = computing.hidden_states(batch)
-        return hidden if rows is None else hidden[rows]
-
-    @names_checked
-    def outputs(self, ids: ArrayLike, segments: ArrayLike | None = None) -> dict[str, Array]:
-        """Run a whole pass with every head, as `bertcli trace` shows it; `forward` runs only the encoder.
-
-        "hidden", "pooled" if there is a pooler, and the logits of each other head by its name. Hidden states and the
-        logits of heads that read every token are [batch, token, …].
-        """
-        batch, rows, shape = self.padded(ids, segments, None)
-        if not len(rows):
-            raise BertcliError(f"ids have shape {shape}, so there are no tokens to run.")
-        with np.errstate(all="ignore"):
-            flat = outputs(self.network, batch)
-        of_tokens = {"hidden", *OF_TOKENS}
-        return {name: x.reshape(*shape, -1) if name in of_tokens else x for name, x in flat.items()}
-
-    def padded(self, ids: ArrayLike, segments: ArrayLike | None, mask: ArrayLike | None) -> "Padded":
-        """Check and pack a padded batch. Errors: BertcliError."""
-        if not self.has_weights and not watched():
-            raise BertcliError(f"'{self.name}' has no weights, so it cannot be run; trace it, or load a checkpoint.")
-        from bertcli.engine.padded_batch import Padded  # late: the tasks pack their batches themselves
-
-        config = self.config
-        return Padded.of(ids, segments, mask, config.max_tokens, config.vocab_size, config.segment_count)
+    @property
+    def as_stored(self) -> bool:
+        """True if opening `path` gives the same model again: false for a variant, and for a modified model."""
+        original = self.original
+        return (
+            original is not None
+            and self.config is original.config
+            and self.heads is original.heads
+            and self.network is original.network
+            and self.name is original.name
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not self.as_stored:

@@ -45,7 +45,7 @@ ORDER = [
         "tokens",
         "kinds",
     ),
-    *("variants", "loaded_model", "files", "doctor", "tasks", "capabilities", "model"),
+    *("variants", "engines", "loaded_model", "files", "doctor", "tasks", "capabilities", "model"),
     *("analysis", "cli", "wings"),
 ]
 ALONE: dict[str, set[str]] = {

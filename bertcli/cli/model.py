@@ -26,7 +26,8 @@ def open_model(
     source = Source(**options.load_arguments(sample), prompt_name=prompt_name)
     # Before the code of networks is imported, so that a name that is wrong is told at once.
     folder = source.find()
-    from bertcli.loaded_model import NUMPY, EngineChoice, LoadedModel
+    from bertcli.engines import NUMPY, EngineChoice
+    from bertcli.loaded_model import LoadedModel
 
     model = LoadedModel.open(folder, source.name, engine=NUMPY if engine is None else EngineChoice(engine.engine))
     for note in model.notes:
@@ -68,8 +69,8 @@ def open_as(
 
     name_in_notes: begin each note with the model's name, for commands that open several.
     """
-    computing = asdict(engine) if engine else {}
-    model = model_class.load(**options.load_arguments(sample), **computing, prompt_name=prompt_name)
+    chosen = asdict(engine) if engine else {}
+    model = model_class.load(**options.load_arguments(sample), **chosen, prompt_name=prompt_name)
     for note in model.notes:
         logger.info("%s", f"{model.name}: {note}" if name_in_notes else note)
     return model

@@ -52,9 +52,9 @@ def short_calls(seconds: float) -> Iterator[Record]:
     own = bertcli.load(folder)
     passes: dict[str, Callable[[Packed], Any]] = {"numpy": own.network}
     if find_spec("onnxruntime"):
-        computing = bertcli.load(folder, engine="onnx").computing
-        assert computing is not None
-        passes["onnx"] = computing.hidden_states
+        other = bertcli.load(folder, engine="onnx").other_engine
+        assert other is not None
+        passes["onnx"] = other.hidden_states
     for name, run in passes.items():
         one, three, as_long = (best_of(partial(run, batch_of(*some)), seconds) for some in (ONE, THREE, (sum(THREE),)))
         yield {

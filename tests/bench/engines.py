@@ -57,7 +57,7 @@ def int8_accuracy(count: int, real: Path | None, more: Sequence[str]) -> Iterato
         cosines = (one * other).sum(axis=1)
         record = {"what": name, "least cosine": f"{cosines.min():.5f}", "mean cosine": f"{cosines.mean():.5f}"}
         runs: dict[str, Any] = {
-            ("float32" if one.computing is None else one.computing.precision): partial(
+            ("float32" if one.other_engine is None else one.other_engine.precision): partial(
                 one.encode, texts, pooling="mean", normalize=True
             )
             for one in models

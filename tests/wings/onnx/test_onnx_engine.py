@@ -15,8 +15,8 @@ from helpers.family_checkpoints import make_family
 from helpers.json_files import read_json, write_json
 
 import bertcli
+from bertcli.engines import EngineChoice
 from bertcli.errors import BertcliError
-from bertcli.loaded_model import EngineChoice
 from bertcli.model import Model
 from bertcli.tasks.encode import Pooling
 

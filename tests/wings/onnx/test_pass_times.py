@@ -63,9 +63,9 @@ def test_a_model_is_measured_once(made: Made, monkeypatch: pytest.MonkeyPatch, c
 
 def opened(folder: Path) -> Session:
     """The session of a model."""
-    computing = library.load(folder, engine="onnx").computing
-    assert isinstance(computing, OnnxEngine)
-    return computing.session
+    engine = library.load(folder, engine="onnx").other_engine
+    assert isinstance(engine, OnnxEngine)
+    return engine.session
 
 
 def test_doctor_sends_who_asks_for_a_model_to_encode() -> None:
@@ -116,4 +116,4 @@ def test_int8_that_is_far_off_is_refused(made: Made, monkeypatch: pytest.MonkeyP
     assert "too far from it: use --engine onnx, or in Python force=True" in bertcli(*options).error
     with pytest.raises(BertcliError, match="too far"):
         library.load(folder, engine="onnx-int8")
-    assert library.load(folder, engine="onnx-int8", force=True).computing is not None
+    assert library.load(folder, engine="onnx-int8", force=True).other_engine is not None

@@ -311,7 +311,7 @@ def about(served: Served) -> ServedAbout:
     return {
         "model_id": served.name,
         "model_sha": model.path.name if model.path is not None and is_snapshot else None,
-        "model_dtype": "float32" if model.computing is None else model.computing.precision,
+        "model_dtype": "float32" if model.other_engine is None else model.other_engine.precision,
         "served_model_name": served.name,
         "model_type": _model_type(served),
         "max_input_length": served.task_of("encode", pooling="mean").limit,
