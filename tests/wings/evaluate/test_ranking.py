@@ -1,6 +1,7 @@
 """retrieval and rank: folders as BEIR has them, TREC's files, candidates, and corpora that do not fit in memory."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,19 @@ def test_a_folder_is_retrieval(folder: Path) -> None:
         "queries.jsonl, line 1: there is no 'half' (--cluster)"
         in bertcli("evaluate", folder, "--cluster", "half").error
     )
+
+
+def test_documents_are_found_as_the_folder_says(folder: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(library.load("bert-mini-mlm").path or "", model)
+    (model / "config_sentence_transformers.json").write_text(json.dumps({"similarity_fn_name": "dot"}))
+    rows = [json.loads(line) for line in (DATA / "paraphrases.jsonl").read_text().splitlines()][:30]
+    queries, documents = (library.load(model).encode([row[key] for row in rows]) for key in ("text", "paraphrase"))
+    scores = queries @ documents.T
+    ranks = (scores > scores.diagonal()[:, None]).sum(axis=1)
+    found = values(judged(folder, "-m", model, "--k", "1,5"))
+    assert found["mrr@5"] == pytest.approx(np.where(ranks < 5, 1 / (ranks + 1), 0).mean())
+    assert found["recall@1"] == pytest.approx((ranks < 1).mean())
 
 
 def test_worst_queries_are_shown_with_texts_of_documents(folder: Path) -> None:
