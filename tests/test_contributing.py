@@ -5,9 +5,9 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-import numpy as np
 import pytest
 import typer
+from helpers.near import assert_near
 from helpers.served import serving
 
 import bertcli
@@ -45,4 +45,4 @@ def test_the_route_on_the_page_answers(tmp_path: Path, monkeypatch: pytest.Monke
     finally:
         ROUTES[:] = declared
     assert answer["model"] == "bert-mini-sentence"
-    np.testing.assert_allclose(answer["vector"], model.encode(texts).mean(axis=0), atol=2e-6)
+    assert_near(answer["vector"], model.encode(texts).mean(axis=0), 2e-6)

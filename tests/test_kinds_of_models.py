@@ -17,6 +17,7 @@ from helpers.bge_m3 import write_bge_m3
 from helpers.checkpoints import make
 from helpers.late_folders import write_late
 from helpers.modular import write_cross_encoder
+from helpers.near import assert_near
 from helpers.package_copy import copy_package
 from helpers.static_models import write_static
 
@@ -186,7 +187,7 @@ except bertcli.BertcliError as error:
     ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
     assert ran.stdout.splitlines() == ["sentence vectors", "True", "True"], ran.stderr
     whole = bertcli.load(folder)
-    np.testing.assert_allclose(np.load(tmp_path / "v.npy"), whole.encode(["hot tea"]), atol=1e-6)
+    assert_near(np.load(tmp_path / "v.npy"), whole.encode(["hot tea"]), 1e-6)
     assert whole.kind.relevance is not None
 
 

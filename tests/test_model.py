@@ -12,6 +12,7 @@ import pytest
 from conftest import Made
 from helpers.checkpoints import Sentence, make
 from helpers.json_files import read_json, write_json
+from helpers.near import assert_near
 
 import bertcli
 from bertcli.errors import BertcliError
@@ -59,7 +60,7 @@ def test_a_model_is_shared_between_threads(made: Made) -> None:
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(model.forward, batches))
     for one, other in zip(alone, together, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
+        assert_near(one, other, 1e-6)
 
 
 @pytest.mark.parametrize("heads", [None, "mlm", "pooler,nsp", "none"])

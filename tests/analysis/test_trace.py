@@ -13,6 +13,7 @@ from conftest import Made
 from helpers.bge_m3 import write_bge_m3
 from helpers.checkpoints import Dense, Sentence
 from helpers.modular import write_cross_encoder
+from helpers.near import assert_near
 from helpers.rerankers import KINDS as RERANKERS
 from helpers.rerankers import write_reranker
 from helpers.terminal import bertcli as command
@@ -445,9 +446,9 @@ def test_trace_kept_arrays_are_the_references_states_and_attentions(made: Made) 
     for layer in range(2):
         short = trace.arrays[f"encoder.layers.{layer}.attention.softmax"]  # shorter sentences come first
         long = trace.arrays[f"encoder.layers.{layer}.attention.softmax_2"]
-        np.testing.assert_allclose(short[0], attention[layer, 1, :, :5, :5], rtol=0, atol=1e-5)
-        np.testing.assert_allclose(long[0], attention[layer, 0], rtol=0, atol=1e-5)
-        np.testing.assert_allclose(long.sum(axis=-1), 1, rtol=0, atol=1e-6)
+        assert_near(short[0], attention[layer, 1, :, :5, :5], 1e-5)
+        assert_near(long[0], attention[layer, 0], 1e-5)
+        assert_near(long.sum(axis=-1), 1, 1e-6)
 
 
 def test_trace_the_dense_layers_of_a_sentence_folder_are_steps_of_an_encoding(made: Made) -> None:

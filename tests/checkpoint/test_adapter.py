@@ -1,6 +1,5 @@
 """LoRA adapters: the numbers of peft, and what is refused."""
 
-import json
 import shutil
 from itertools import product
 from pathlib import Path
@@ -21,9 +20,10 @@ from helpers.adapters import (
     write_table_lora,
 )
 from helpers.bin_files import convert
-from helpers.checkpoint_files import write_safetensors
+from helpers.checkpoint_files import write_modules, write_safetensors
 from helpers.crashes import break_off
 from helpers.json_files import change_json, read_json, write_json
+from helpers.near import assert_near
 from helpers.terminal import bertcli as run
 from helpers.terminal import continued
 from safetensors.numpy import load_file
@@ -36,8 +36,7 @@ from bertcli.network.module import parameters
 REFERENCE = Path(__file__).parents[1] / "reference"
 RECORDED = read_json(REFERENCE / "adapters.json")
 RECORDED_TABLES = read_json(REFERENCE / "adapters_of_tables.json")
-
-
+POOLED = {"": "sentence_transformers.models.Transformer", "1_Pooling": "sentence_transformers.models.Pooling"}
 DEBERTA_QUERY = "deberta.encoder.layer.0.attention.self.query_proj"
 
 
@@ -59,7 +58,7 @@ def test_an_adapter_gives_the_numbers_of_peft(tmp_path: Path, name: str, form: s
         (convert(adapter) / "pytorch_model.bin").rename(adapter / "adapter_model.bin")
         (adapter / "model.safetensors").unlink(missing_ok=True)
     model = bertcli.load(base, adapter=adapter) if form == "option" else bertcli.load(adapter)
-    np.testing.assert_allclose(computed(model, name), RECORDED[name], rtol=0, atol=1e-5)
+    assert_near(computed(model, name), RECORDED[name], 1e-5)
 
 
 @pytest.mark.parametrize("family", TABLES)
@@ -105,7 +104,7 @@ def test_commands_take_an_adapter_and_say_its_base(tmp_path: Path) -> None:
     differing = run("diff", base, "--versus", adapter, "tea", "--format", "json").out
     assert "encoder.layers.0.attention.query.weight" in differing
     assert run("tokenize", "-m", adapter, "tea").out == run("tokenize", "-m", base, "tea").out
-    record = json.loads(run("info", adapter, "--format", "json").out)
+    record = run("info", adapter, "--format", "json").json
     assert record["adapter"]["changes"] == 4
     assert record["adapter"]["whole"] == ["classifier.bias", "classifier.weight"]
     assert "classify" in {use["command"] for use in record["commands"]}
@@ -132,7 +131,7 @@ def test_names_of_labels_are_the_base_s_where_an_adapter_has_as_many(
     base, adapter = write_lora(tmp_path, name)
     config = read_json(base / "config.json") | {"id2label": {"0": "bad", "1": "good"}}
     write_json(base / "config.json", config)
-    (record,) = json.loads(run("classify", "-m", adapter, "tea", "--top-k", "5", "--format", "json").out)
+    (record,) = run("classify", "-m", adapter, "tea", "--top-k", "5", "--format", "json").json
     assert {one["label"] for one in record["labels"]} == expected
 
 
@@ -157,9 +156,7 @@ def test_an_adapter_with_a_tokenizer_of_its_own_is_read_with_that(tmp_path: Path
     write_numbers(adapter)
     (adapter / "config.json").unlink()
     if modules:
-        module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
-        pooling = {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
-        write_json(adapter / "modules.json", [module, pooling])
+        write_modules(adapter, POOLED)
         (adapter / "1_Pooling").mkdir()
         (adapter / "1_Pooling" / "config.json").write_text('{"pooling_mode": "mean"}')
     of_base = run("tokenize", "-m", base, "t5 t17", "--format", "jsonl").records[0]["ids"]
@@ -167,17 +164,14 @@ def test_an_adapter_with_a_tokenizer_of_its_own_is_read_with_that(tmp_path: Path
     assert run("tokenize", "-m", adapter, "t5 t17", "--format", "jsonl").records[0]["ids"] == [5, 17]
     model = bertcli.load(adapter)
     vector = model.outputs([[5, 17]])["hidden"][0].mean(axis=0)
-    np.testing.assert_allclose(model.encode(["t5 t17"])[0], vector, atol=1e-6)
+    assert_near(model.encode(["t5 t17"])[0], vector, 1e-6)
     chosen = run("encode", "-m", f"{base}+{adapter}", "t5 t17", "--format", "jsonl").records[0]["embedding"]
-    np.testing.assert_allclose(chosen, vector, atol=1e-6)
+    assert_near(chosen, vector, 1e-6)
 
 
 def test_an_adapter_in_a_folder_of_sentence_transformers(tmp_path: Path) -> None:
     base, adapter = write_lora(tmp_path, "bert vectors")
-    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
-    modules = [{"idx": 0, "name": "0", "path": path, "type": f"sentence_transformers.models.{kind}"}
-               for path, kind in kinds.items()]  # fmt: skip
-    write_json(adapter / "modules.json", modules)
+    write_modules(adapter, POOLED)
     (adapter / "1_Pooling").mkdir()
     (adapter / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
     model = bertcli.load(adapter)
@@ -239,7 +233,7 @@ def test_a_pattern_is_the_end_of_a_name_or_from_its_beginning_the_whole(
             module = f"base_model.model.bert.encoder.layer.{number}.attention.self.{name}"
             product = stored[f"{module}.lora_B.weight"] @ stored[f"{module}.lora_A.weight"]
             path = f"encoder.layers.{number}.attention.{name}.weight"
-            np.testing.assert_allclose(after[path] - before[path], scale * product, rtol=0, atol=1e-6)
+            assert_near(after[path] - before[path], scale * product, 1e-6)
 
 
 def weights_of(model: Model) -> dict[str, Any]:
@@ -275,7 +269,7 @@ def test_an_adapter_of_a_compiled_model_is_read(tmp_path: Path, prefix: str) -> 
         if targets:
             change_json(settings, {"target_modules": targets})
         model = bertcli.load(base, adapter=adapter)
-        np.testing.assert_allclose(computed(model, "bert"), RECORDED["bert"], rtol=0, atol=1e-5)
+        assert_near(computed(model, "bert"), RECORDED["bert"], 1e-5)
 
 
 def test_tensors_that_do_not_fit_are_refused(tmp_path: Path) -> None:

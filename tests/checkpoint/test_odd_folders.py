@@ -1,6 +1,5 @@
 """Folders as other tools wrote them: each runs as transformers reads it, or the message says what is true of it."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -88,7 +87,7 @@ def test_num_labels_counts_where_id2label_has_another_number(
     change(folder, tensors, **config)
     result = run("classify", "a good film", "-m", folder, "--top-k", str(rows), "--format", "json")
     assert result.status == 0, result.err
-    assert sorted(label["label"] for label in json.loads(result.out)[0]["labels"]) == sorted(labels)
+    assert sorted(label["label"] for label in result.json[0]["labels"]) == sorted(labels)
     for command in ("info", "params"):
         assert run(command, *(["-m"] if command == "params" else []), folder).status == 0
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.json_files import read_json
+from helpers.json_files import read_json, read_json_lines
+from helpers.near import assert_near
 
 import bertcli
 from bertcli.names import SAMPLES
@@ -20,7 +21,7 @@ TRIPLETS, PARAPHRASES = 14, 116  # of 120 each: those right, and those found fir
 
 def rows(name: str) -> list[dict[str, Any]]:
     """The rows of tests/data/NAME.jsonl."""
-    return [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+    return read_json_lines(DATA / f"{name}.jsonl")
 
 
 CLOZE = rows("cloze")
@@ -106,6 +107,6 @@ def test_paraphrases_are_found_as_reported(sentences: bertcli.Model) -> None:
 def test_sentence_vectors_are_those_of_sentence_transformers(sentences: bertcli.Model) -> None:
     reference = read_json(DATA / "sentence_vectors.json")
     vectors = sentences.encode(reference["texts"])
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
-    np.testing.assert_allclose(vectors[:, : len(reference["begin"][0])], reference["begin"], atol=1e-5)
-    np.testing.assert_allclose(vectors @ vectors.T, reference["cosines"], atol=1e-5)
+    assert_near(np.linalg.norm(vectors, axis=1), 1, 1e-6)
+    assert_near(vectors[:, : len(reference["begin"][0])], reference["begin"], 1e-5)
+    assert_near(vectors @ vectors.T, reference["cosines"], 1e-5)

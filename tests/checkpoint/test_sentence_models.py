@@ -1,6 +1,5 @@
 """Sentence models equal sentence-transformers: on other families than BERT, and static ones, a table of vectors."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 from helpers.checkpoint_files import write_safetensors
 from helpers.family_checkpoints import make_family
 from helpers.json_files import change_json, write_json
+from helpers.near import assert_near
 from helpers.recorded import recorded
 from helpers.sentence_folders import (
     FOLDERS,
@@ -48,7 +48,7 @@ JINA_NAMES = [
 def test_sentence_models_of_other_families(tmp_path: Path, family: str) -> None:
     model = bertcli.load(write_folder(tmp_path, family))
     vectors = model.encode(GOLDEN["long"], truncation="silent")
-    np.testing.assert_allclose(vectors, GOLDEN["families"][family], atol=1e-6)
+    assert_near(vectors, GOLDEN["families"][family], 1e-6)
     (item,) = [item for block in model.encode_blocks(GOLDEN["long"][1:]) for item in block.items]
     assert (len(item.tokens.ids), item.tokens.truncated) == (LIMIT, True)
 
@@ -60,10 +60,10 @@ def test_sentence_models_have_the_prompts_of_their_roles(tmp_path: Path, name: s
     recorded = ROLE_GOLDEN["vectors"][name]
     for role in ("text", "query", "document"):
         vectors = model.encode(ROLE_GOLDEN["texts"], prompt_name=model.kind.prompt_name(role))
-        np.testing.assert_allclose(vectors, recorded[role], rtol=0, atol=1e-6)
+        assert_near(vectors, recorded[role], 1e-6)
     hits = bertcli_search(model, tmp_path)
     expected = np.array(recorded["query"])[0] @ np.array(recorded["document"]).T
-    np.testing.assert_allclose(hits, np.sort(expected)[::-1], rtol=0, atol=1e-6)
+    assert_near(hits, np.sort(expected)[::-1], 1e-6)
 
 
 def bertcli_search(model: Any, folder: Path) -> list[float]:
@@ -105,7 +105,7 @@ def test_layers_after_the_network_are_a_note_where_they_are_left_out(tmp_path: P
 
 
 def test_params_count_what_is_not_used_of_a_base_model(tmp_path: Path) -> None:
-    record = json.loads(command("params", "-m", make_family(tmp_path, "esm"), "--format", "json").out)
+    record = command("params", "-m", make_family(tmp_path, "esm"), "--format", "json").json
     rows = [row for row in record["rows"] if row["type"] == "not used"]
     found = [(row["path"], row["params"], row["bytes"]) for row in rows]
     assert found == [("contact_head", 5, 20)]
@@ -136,9 +136,9 @@ def test_embeddinggemma_with_its_prompts(tmp_path: Path) -> None:
     texts = [*GOLDEN["texts"], *GOLDEN["long"]]
     for name, expected in GOLDEN["gemma"].items():
         vectors = model.encode(texts, prompt_name=name or None, truncation="silent")
-        np.testing.assert_allclose(vectors, expected, atol=2e-6)
+        assert_near(vectors, expected, 2e-6)
     found = command("encode", "-m", str(tmp_path), "--prompt-name", "query", "--format", "jsonl", texts[0])
-    np.testing.assert_allclose(found.records[0]["embedding"], GOLDEN["gemma"]["query"][0], atol=2e-6)
+    assert_near(found.records[0]["embedding"], GOLDEN["gemma"]["query"][0], 2e-6)
     assert "'task: search result | query: ' is prepended" in found.err
 
 
@@ -148,12 +148,12 @@ def test_causal_models_pool_the_last_token_or_weigh_them_by_their_places(tmp_pat
     model = bertcli.load(write_qwen_folder(tmp_path, pooling))
     texts = [*GOLDEN["texts"], *GOLDEN["long"]]
     vectors = model.encode(texts, prompt_name=name or None, truncation="silent")
-    np.testing.assert_allclose(vectors, GOLDEN["qwen"][case], atol=2e-6)
+    assert_near(vectors, GOLDEN["qwen"][case], 2e-6)
     onnx = bertcli.load(tmp_path, engine="onnx").encode(texts, prompt_name=name or None, truncation="silent")
-    np.testing.assert_allclose(onnx, GOLDEN["qwen"][case], atol=1e-5)
+    assert_near(onnx, GOLDEN["qwen"][case], 1e-5)
     layers = model.encode(texts, layer=(1, -1), truncation="silent", normalize=False)
     last = model.encode(texts, layer=-1, truncation="silent", normalize=False)
-    np.testing.assert_allclose(layers[:, last.shape[1] :], last, atol=2e-6)
+    assert_near(layers[:, last.shape[1] :], last, 2e-6)
 
 
 @pytest.mark.parametrize("name", GOLDEN["qwen2"])
@@ -164,7 +164,7 @@ def test_qwen2_sees_both_ways_where_its_config_says_so(tmp_path: Path, engine: s
     texts = [*GOLDEN["texts"], *GOLDEN["long"]]
     found = command("encode", "-m", folder, *texts, *options, "--engine", engine, "--format", "jsonl")
     vectors = [record["embedding"] for record in found.records]
-    np.testing.assert_allclose(vectors, GOLDEN["qwen2"][name], rtol=0, atol=1e-5)
+    assert_near(vectors, GOLDEN["qwen2"][name], 1e-5)
 
 
 @pytest.mark.parametrize("family", GOLDEN["t5"])
@@ -174,7 +174,7 @@ def test_t5s_encoder_with_a_dense_layer(tmp_path: Path, engine: str, family: str
     texts = [*GOLDEN["texts"], *GOLDEN["long"]]
     found = command("encode", "-m", folder, *texts, "--engine", engine, "--format", "jsonl")
     vectors = [record["embedding"] for record in found.records]
-    np.testing.assert_allclose(vectors, GOLDEN["t5"][family], rtol=0, atol=1e-5)
+    assert_near(vectors, GOLDEN["t5"][family], 1e-5)
     assert (
         "bertcli runs its encoder, for encode, similarity and search." in command("fill-mask", "-m", folder, "a").error
     )
@@ -189,7 +189,7 @@ def test_t5s_decoder_is_not_read(tmp_path: Path) -> None:
     decoder["encoder.embed_tokens.weight"] = stored.pop("shared.weight")
     write_safetensors(folder / "model.safetensors", stored | decoder)
     assert command("encode", "-m", folder, "hot tea", "--format", "jsonl").out == vectors
-    record = json.loads(command("params", "-m", folder, "--format", "json").out)
+    record = command("params", "-m", folder, "--format", "json").json
     assert {row["path"]: row["params"] for row in record["rows"] if row["type"] == "not used"} == {
         "decoder": 32 * 32,
         "lm_head": 9 * WIDTH,
@@ -201,14 +201,14 @@ def test_static_models_equal_sentence_transformers(tmp_path: Path, layout: str) 
     write_static(tmp_path, layout)
     assert missing(Folder(tmp_path)) == []
     model = bertcli.load(tmp_path)
-    np.testing.assert_allclose(model.encode(GOLDEN["texts"]), GOLDEN["static"][layout], atol=1e-6)
+    assert_near(model.encode(GOLDEN["texts"]), GOLDEN["static"][layout], 1e-6)
     assert (model.heads, model.config.hidden_size, model.notes) == ((), WIDTH, ())
 
 
 @pytest.mark.parametrize("name", ["plain", "float16, mapped and weighted", "int8", "int8, mapped and weighted"])
 def test_info_says_as_what_a_static_table_is_stored(tmp_path: Path, name: str) -> None:
     folder = write_model2vec(tmp_path, name)
-    (stored,) = json.loads(command("info", folder, "--format", "json").out)["dtypes"]
+    (stored,) = command("info", folder, "--format", "json").json["dtypes"]
     assert stored == {"float32": "F32", "float16": "F16", "int8": "I8"}[MODEL2VEC[name].dtype]
 
 
@@ -221,7 +221,7 @@ def test_static_models_equal_the_library_that_reads_the_folder(tmp_path: Path, n
     # model2vec averages a float16 table in float16.
     half = MODEL2VEC[name].dtype == "float16"
     atol = 1e-3 * np.abs(expected).max() if half else 1e-6 * max(1, np.abs(expected).max())
-    np.testing.assert_allclose(vectors, expected, rtol=0, atol=atol)
+    assert_near(vectors, expected, atol)
     unknown = vectors[MODEL2VEC_GOLDEN["texts"].index("§§§")]
     # A Unigram model has a piece for the space before them.
     assert unknown.any() == (recorded["library"] == "sentence-transformers" or MODEL2VEC[name].unigram)
@@ -310,7 +310,7 @@ def test_a_dense_layer_with_a_sigmoid_is_that_of_its_sums(tmp_path: Path, engine
         result = command("encode", "-m", folder, "--prompt", "", "hot tea", "a river", *options)
         assert result.status == 0, result.error
         found.append(np.load(tmp_path / f"{name}.npy"))
-    np.testing.assert_allclose(found[1], 1 / (1 + np.exp(-found[0])), rtol=0, atol=1e-6)
+    assert_near(found[1], 1 / (1 + np.exp(-found[0])), 1e-6)
     assert np.ptp(found[1]) > 0.01
 
 
@@ -325,7 +325,7 @@ def test_jina_v5_takes_the_adapter_of_a_task(tmp_path: Path, case: str, engine: 
     found = command("encode", "-m", f"{folder}+{task}", *texts, *arguments)
     assert found.status == 0, found.error
     vectors = [record["embedding"] for record in found.records]
-    np.testing.assert_allclose(vectors, GOLDEN["jina"][case], rtol=0, atol=1e-5)
+    assert_near(vectors, GOLDEN["jina"][case], 1e-5)
     inside = command("encode", "-m", folder / "adapters" / task, *texts, *arguments)
     assert inside.out == found.out
 
@@ -333,18 +333,16 @@ def test_jina_v5_takes_the_adapter_of_a_task(tmp_path: Path, case: str, engine: 
 def test_jina_v5_takes_another_adapter_for_each_request(tmp_path: Path) -> None:
     folder = write_jina(tmp_path / "jina", "eurobert")
     texts = [*GOLDEN["texts"], *GOLDEN["long"]]
-    np.testing.assert_allclose(
-        bertcli.load(folder, prompt_name="text-matching.query").encode(texts, prompt_name="query"),
-        GOLDEN["jina"]["eurobert/text-matching/query"], rtol=0, atol=1e-5,
-    )  # fmt: skip
+    model = bertcli.load(folder, prompt_name="text-matching.query")
+    assert_near(model.encode(texts, prompt_name="query"), GOLDEN["jina"]["eurobert/text-matching/query"], 1e-5)
     opened = bertcli.load(folder, adapter="retrieval")
     with serving([opened]) as running:
         for name, case in (("query", "retrieval/query"), *JINA_NAMES):
             golden = GOLDEN["jina"][f"eurobert/{case}"]
-            np.testing.assert_allclose(opened.encode(texts, prompt_name=name), golden, rtol=0, atol=1e-5)
+            assert_near(opened.encode(texts, prompt_name=name), golden, 1e-5)
             answer = running.ask("/embed", {"inputs": texts, "prompt_name": name})
             assert answer.status == 200, answer.body
-            np.testing.assert_allclose(answer.body, golden, rtol=0, atol=1e-5)
+            assert_near(answer.body, golden, 1e-5)
         refused = running.ask("/embed", {"inputs": texts, "prompt_name": "sorting.query"})
         assert (refused.status, "has no prompt 'sorting.query'" in str(refused.body)) == (422, True)
     assert opened.for_prompt("retrieval.document") is opened, "it has that adapter already"

@@ -8,6 +8,7 @@ import pytest
 from helpers.checkpoints import Sentence, make
 from helpers.family_checkpoints import make_family
 from helpers.json_files import change_json, read_json, write_json
+from helpers.near import assert_near
 from helpers.opened_folders import tokenizer_of
 from helpers.recorded import recorded
 from helpers.tokenizer_kinds import write_kind
@@ -23,7 +24,7 @@ RECORDED = recorded("settings.json")
 def test_settings_of_a_sentence_model(tmp_path: Path, case: str) -> None:
     model = bertcli.load(cases.write_sentence_case(tmp_path / "m", case))
     found = model.encode(list(cases.TEXTS), truncation="silent")
-    np.testing.assert_allclose(found, RECORDED["sentence"][case], rtol=0, atol=2e-6)
+    assert_near(found, RECORDED["sentence"][case], 2e-6)
 
 
 def test_settings_of_a_sentence_model_matter() -> None:
@@ -47,7 +48,7 @@ def test_settings_of_a_network(tmp_path: Path, case: str) -> None:
     model = bertcli.load(cases.write_network_case(tmp_path / "m", case))
     segments = [cases.SEGMENTS] if "segments" in case else None
     found = model.forward([cases.IDS], segments)[0]
-    np.testing.assert_allclose(found, RECORDED["network"][case], rtol=0, atol=1e-5)
+    assert_near(found, RECORDED["network"][case], 1e-5)
 
 
 def test_rope_theta_of_modernberts_local_layers_is_the_others_if_it_is_null(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from helpers.batches import compute_together
 from helpers.checkpoint_files import Dense
 from helpers.checkpoints import Sentence, make
 from helpers.json_files import write_json, write_json_lines
+from helpers.near import assert_near
 from helpers.terminal import bertcli, wrong_usage
 from safetensors.numpy import load_file
 
@@ -216,7 +217,7 @@ def test_commands_say_once_how_many_texts_are_cut(model: Path) -> None:
         "Warning: 2 of 3 texts had more than 4 tokens and lost 3 "
         "(see max_length and truncation; of a command --max-length).\n"
     )
-    assert [record["truncated"] for record in json.loads(result.out)] == [False, True, True]
+    assert [record["truncated"] for record in result.json] == [False, True, True]
     with pytest.raises(BertcliError, match=r"text 1 \('a b c'\) has 5 tokens"):
         library.load(model).score(texts, max_length=4, truncation="error")
 
@@ -266,14 +267,14 @@ def test_commands_chunks_are_named_in_files(
         vectors = arrays["embeddings"].tolist()
         assert not any(vectors.pop(1))
     of_records = [record["embedding"] for record in records if "error" not in record]
-    np.testing.assert_allclose(vectors, of_records, rtol=0, atol=1e-6)
+    assert_near(vectors, of_records, 1e-6)
 
 
 def test_commands_chunks_are_compared(model: Path, tmp_path: Path) -> None:
     command = ["encode", "-m", str(model), "tea", LONG, "--chunk", "16,4"]
     records = bertcli(*command, "--format", "jsonl").records
     compared = bertcli("similarity", *command[1:], "--format", "json")
-    assert [(one["index"], one["chunk"]) for one in json.loads(compared.out)] == [
+    assert [(one["index"], one["chunk"]) for one in compared.json] == [
         (record["index"], record["chunk"]) for record in records
     ]
     heads = bertcli("similarity", *command[1:]).out.splitlines()[0].split()
@@ -303,7 +304,7 @@ def test_commands_say_which_texts_are_empty(model: Path, tmp_path: Path) -> None
     file.write_text('text\nthe cat\n""\ntea\n" "\n')
     two = bertcli("score", "-m", model, "-i", file, "--format", "json")
     assert two.err == f"Note: 2 of 4 texts are empty; the first: {file}, line 3.\n"
-    assert [record["text"] for record in json.loads(two.out)] == ["the cat", "", "tea", " "]
+    assert [record["text"] for record in two.json] == ["the cat", "", "tea", " "]
     one = bertcli("score", "-m", model, "tea", "", "--format", "json")
     assert one.err == "Note: 1 of 2 texts is empty: text 1.\n"
     assert bertcli("tokenize", "-m", model, "tea", "", "--format", "json").err == one.err
@@ -315,7 +316,7 @@ def test_commands_say_that_there_are_no_texts(command: str, model: Path, tmp_pat
     file.write_text("text\n")
     result = bertcli(command, "-m", model, "-i", file, "--format", "json")
     assert result.err.endswith(f"Note: there are no texts in {file}.\n")
-    assert json.loads(result.out) == []
+    assert result.json == []
     piped = bertcli(command, "-m", model, "--format", "json", stdin="")
     assert piped.err.endswith("Note: there are no texts in the input.\n")
     nothing = bertcli(command, "-m", model, "-i", os.devnull, "--format", "json")

@@ -87,4 +87,4 @@ def test_doctor_says_that_a_pinned_kernel_is_dangerous(
     monkeypatch.setattr(doctor, "blas_version", lambda: version)
     monkeypatch.setattr(doctor, "_best_of", lambda work, times: 1.0)
     found = bertcli("doctor", "--format", "json", environment={blas.KERNEL_VARIABLE: kernel.upper()})
-    assert ("is dangerous with OpenBLAS 0.3.34" in (json.loads(found.out)["advice"] or "")) == dangerous
+    assert ("is dangerous with OpenBLAS 0.3.34" in (found.json["advice"] or "")) == dangerous

@@ -4,7 +4,6 @@ What families and their heads have in common is in test_info_command.py; here ar
 positions, tokenizers that belong to a family, adapters, routers and rerankers. A new kind belongs into MODELS.
 """
 
-import json
 import shlex
 from collections.abc import Callable
 from functools import cache, partial
@@ -19,6 +18,7 @@ from helpers.examples import asked, commands, try_each
 from helpers.family_checkpoints import make_family
 from helpers.gliner import write_gliner
 from helpers.modular import write_router
+from helpers.near import assert_near
 from helpers.rerankers import KINDS as RERANKERS
 from helpers.rerankers import write_reranker
 from helpers.sentence_folders import write_qwen_folder
@@ -158,9 +158,9 @@ def test_the_engine_the_graph_and_the_accounts_agree(kind: str, models: Callable
     (tokens,) = model.tokenizer.encode([TEXT])
     hidden = model.forward([tokens.ids], [tokens.segments])
     engine = bertcli.load(folder, engine="onnx")
-    np.testing.assert_allclose(engine.forward([tokens.ids], [tokens.segments]), hidden, rtol=0, atol=1e-5)
+    assert_near(engine.forward([tokens.ids], [tokens.segments]), hidden, 1e-5)
     counted = bertcli.params(model)
-    traced = json.loads(run("trace", "-m", folder, TEXT, "--format", "json").out)
+    traced = run("trace", "-m", folder, TEXT, "--format", "json").json
     assert traced["totals"]["params"] == counted.total_params
     assert run("params", "-m", folder, "--batch-size", "2", "--seq-len", "6").status == 0
     page = run("trace", "-m", folder, TEXT, "-o", tmp_path / "page.html")
@@ -189,4 +189,4 @@ def test_each_pooling_is_that_of_the_tokens(kind: str, models: Callable[[str], P
 
     tokens = encoded("none")
     for pooling, of in POOLED.items():
-        np.testing.assert_allclose(encoded(pooling), of(tokens), rtol=0, atol=1e-5)
+        assert_near(encoded(pooling), of(tokens), 1e-5)

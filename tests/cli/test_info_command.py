@@ -1,6 +1,5 @@
 """bertcli info: what a model is, and that the commands it names are those that can use it."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -215,7 +214,7 @@ def cache(at: Path) -> dict[str, str]:
 
 def test_info_lists_what_needs_no_download(tmp_path: Path) -> None:
     environment = cache(tmp_path)
-    record = json.loads(run("info", "--format", "json", environment=environment).out)
+    record = run("info", "--format", "json", environment=environment).json
     found = {(one["model"], one.get("revision", "main")): one for one in record["models"]}
     assert [*found] == [
         ("bert-mini-mlm", "main"),
@@ -232,7 +231,7 @@ def test_info_lists_what_needs_no_download(tmp_path: Path) -> None:
     assert not found["someone/large", "main"]["runs"]
     assert found["someone/large", "main"]["what"].startswith("bertcli does not run models of type 'llama'")
     elsewhere = {"HF_HUB_CACHE": str(tmp_path / "none")}
-    assert json.loads(run("info", "--cache-dir", tmp_path, "--format", "json", environment=elsewhere).out) == record
+    assert run("info", "--cache-dir", tmp_path, "--format", "json", environment=elsewhere).json == record
     shown = run("info", environment=environment).out
     assert "\n someone/model@v2 " in shown
     assert "BERT, BertModel (lacks model.safetensors)" in shown

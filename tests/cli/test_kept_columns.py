@@ -158,7 +158,7 @@ def test_every_command_that_reads_many_texts_takes_a_limit(command: str, made: M
     if command == "heads":
         assert told.out == bertcli(command, "-m", model, "hot [MASK]", "a [MASK] sat", "--format", "json").out
     else:
-        assert len(json.loads(told.out)) == 2
+        assert len(told.json) == 2
     assert "Note: the first 2 of 3 texts." in told.err
 
 

@@ -1,6 +1,5 @@
 """`bertcli params` in narrow terminals, with other sizes, and for configurations alone."""
 
-import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -39,7 +38,7 @@ def test_params_other_sizes_are_in_a_config(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     sizes = {"vocab_size": 30522, "dim": 96, "n_layers": 2, "n_heads": 12, "hidden_dim": 3072}
     write_json(file, {"model_type": "distilbert", **sizes})
-    found = json.loads(bertcli("params", "--config", file, "--format", "json").out)
+    found = bertcli("params", "--config", file, "--format", "json").json
     expected = library.params(library.variant("distilbert-base", sizes={"dim": 96, "n_layers": 2}))
     assert found["total_params"] == expected.total_params
     assert "Invalid value for --variant" in bertcli("params", "--variant", "nosuch").err
@@ -56,7 +55,7 @@ def test_params_other_sizes_are_in_a_config(tmp_path: Path) -> None:
 )
 def test_params_sizes_and_heads_are_those_of_both_models(options: tuple[str, ...]) -> None:
     def counted(*arguments: str) -> dict[str, int]:
-        found: dict[str, int] = json.loads(bertcli("params", *arguments, "--format", "json").out)
+        found: dict[str, int] = bertcli("params", *arguments, "--format", "json").json
         return found
 
     both = counted("--variant", "tiny", "--versus", "small", *options)
@@ -73,7 +72,7 @@ def test_params_configurations_are_compared_without_weights(tmp_path: Path) -> N
         write_json(tmp_path / name / "config.json", written)
     for other in (tmp_path / "b", tmp_path / "b" / "config.json"):
         done = bertcli("params", "--config", tmp_path / "a" / "config.json", "--versus", other, "--format", "json")
-        record = json.loads(done.out)
+        record = done.json
         assert record["difference"] == 4 * (32 * 32 + 32) + 2 * 32 * 64 + 64 + 32 + 4 * 32
 
 
@@ -102,7 +101,7 @@ def test_params_counts_an_axis_that_only_a_plugin_has(tmp_path: Path, monkeypatc
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     write_json(tmp_path / "config.json", {"model_type": "outer", "vocab_size": 30, **sizes})
     arguments = ("params", "--config", str(tmp_path / "config.json"), "--formulas")
-    rows = {row["path"]: row for row in json.loads(bertcli(*arguments, "--format", "json").out)["rows"]}
+    rows = {row["path"]: row for row in bertcli(*arguments, "--format", "json").json["rows"]}
     assert rows["embeddings"]["formula"] == "V·H + T·H + P·H + H·Ω"
     assert rows["embeddings"]["params"] == 8 * (30 + 2 + 512 + 7)
     assert "30·8 + 2·8 + 512·8 + 8·7" in bertcli(*arguments, environment={"COLUMNS": "200"}).out

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from conftest import Made
 from helpers.batches import compute_together
-from helpers.json_files import write_json_lines
+from helpers.json_files import read_json_lines, write_json_lines
 from helpers.terminal import bertcli, continued
 from reference import task_cases as cases
 
@@ -88,7 +88,7 @@ def test_rank_goes_on_where_an_error_stopped_it(
     assert not file.exists()
     result = continued(*arguments, "--keep-going")
     assert result.status == 1
-    *ranked, bad = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    *ranked, bad = read_json_lines(file)
     assert [record["corpus_id"] for record in ranked] == [record["corpus_id"] for record in expected]
     assert (bad["corpus_id"], "1,200 characters" in bad["error"]) == (120, True)
 

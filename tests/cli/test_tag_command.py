@@ -1,6 +1,5 @@
 """tag on the command line: what it prints, marks, writes and refuses."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -36,10 +35,7 @@ def test_tag_gives_the_records_of_the_library(aggregation: Any, tagger: Path, tm
     expected = library.load(tagger).tag(TEXTS, aggregation=aggregation)
     arguments: list[str | Path] = ["tag", "-m", tagger, "--aggregation", aggregation]
     assert bertcli(*arguments, *TEXTS, "--format", "jsonl").records == expected
-    assert (
-        json.loads(bertcli(*arguments, "--format", "json", stdin="".join(f"{text}\n" for text in TEXTS)).out)
-        == expected
-    )
+    assert bertcli(*arguments, "--format", "json", stdin="".join(f"{text}\n" for text in TEXTS)).json == expected
     file = tmp_path / "tags.json"
     assert bertcli(*arguments, *TEXTS, "-o", file).status == 0
     assert read_json(file) == expected

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 import shlex
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from conftest import Made
 from helpers.checkpoints import Sentence, make
 from helpers.json_files import read_json, write_json
+from helpers.near import assert_near
 from helpers.terminal import Result, bertcli, wrong_usage
 from safetensors.numpy import load_file
 
@@ -37,7 +37,7 @@ def trace(*arguments: str | Path, **settings: Any) -> Result:
 def record(*arguments: str | Path) -> dict[str, Any]:
     done = trace(*arguments, "--format", "json")
     assert done.status == 0, done.err
-    found = json.loads(done.out)
+    found = done.json
     assert isinstance(found, dict)
     return found
 
@@ -115,7 +115,7 @@ def test_trace_time_and_statistics_are_there_when_asked_for(model: Path) -> None
 
 def test_trace_text_that_is_too_long_is_cut_and_that_is_said(model: Path) -> None:
     done = trace("-m", model, "king " * 100, "--format", "json")
-    assert json.loads(done.out)["sequence"] == 48
+    assert done.json["sequence"] == 48
     assert "was cut to 48 tokens; 54 were lost." in done.err
 
 
@@ -129,9 +129,9 @@ def test_trace_pooling_that_cannot_be_had_keeps_nobody_from_looking_at_the_netwo
 
 def test_trace_model_of_the_environment_gives_way_to_a_variant(model: Path) -> None:
     environment = {"BERTCLI_MODEL": str(model)}
-    assert json.loads(trace("--format", "json", environment=environment).out)["model"] == str(model)
+    assert trace("--format", "json", environment=environment).json["model"] == str(model)
     done = trace("--variant", "tiny", "--format", "json", environment=environment)
-    assert json.loads(done.out)["model"] == "tiny"
+    assert done.json["model"] == "tiny"
 
 
 # ----------------------------------------------------------------------------------------------------------- tables
@@ -265,7 +265,7 @@ def test_trace_every_output_is_saved_under_its_path(ending: str, model: Path, tm
     hidden = library.load(model).forward([tokens.ids], [tokens.segments])[0]
     assert np.array_equal(arrays["encoder.layers.1.feed_forward_norm"], hidden)
     weights = arrays["encoder.layers.0.attention.softmax"]
-    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-6)
+    assert_near(weights.sum(axis=-1), 1, 1e-6)
     assert not np.array_equal(arrays["encoder.layers.0.attention.scores"], weights)  # copied before it was worked on
 
 

@@ -1,6 +1,5 @@
 """What commands do not do unasked: read a pipe, need a mask token, take a word for a mask."""
 
-import json
 import os
 from pathlib import Path
 
@@ -75,7 +74,7 @@ def test_another_models_mask_beside_its_own_is_named_once(command: str) -> None:
 
 def test_score_leaves_a_mask_out_and_says_so() -> None:
     result = bertcli("score", "The cat [MASK].", "--format", "json")
-    (record,) = json.loads(result.out)
+    (record,) = result.json
     assert [token["token"] for token in record["tokens"]] == ["the", "cat", "."]
     assert record["loss"] == pytest.approx(-sum(token["log_prob"] for token in record["tokens"]) / 3)
     assert "no word is named for it, so it is left out of the loss" in result.err

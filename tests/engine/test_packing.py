@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from helpers.near import assert_near
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -85,7 +86,7 @@ def test_packing_blocks_equal_dense_masking(
             patch.setattr(packing, name, limit, raising=name != "LOCAL_QUERIES")
         patch.setattr(packing, "LEAST_SCORES", 1)
         found = in_blocks(q, k, v, narrowed, queries, sight)
-    np.testing.assert_allclose(found, dense(q, k, v, batch, rows, sight), rtol=0, atol=1e-5)
+    assert_near(found, dense(q, k, v, batch, rows, sight), 1e-5)
 
 
 def test_packing_divides_attention_only_where_another_core_is_worth_waking() -> None:

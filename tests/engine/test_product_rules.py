@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from helpers.deadlines import SECONDS
+from helpers.near import assert_near
 from helpers.terminal import bertcli as command
 
 import bertcli
@@ -101,7 +102,7 @@ def test_strips_end_where_the_rule_says(
         found = product(x, weight, None, None)
         assert called.pop() == way
         exact = x.astype(np.float64) @ weight.T.astype(np.float64)
-        np.testing.assert_allclose(found, exact, rtol=0, atol=2e-6 * np.abs(exact).max())
+        assert_near(found, exact, 2e-6 * np.abs(exact).max())
 
 
 @pytest.mark.parametrize("outputs", [96, 50, 7])
@@ -117,10 +118,8 @@ def test_few_tokens_are_multiplied_one_by_one_where_the_rule_says(
         assert called == ways
         called.clear()
         exact = x.astype(np.float64) @ weight.T.astype(np.float64) + bias
-        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-6 * np.abs(exact).max())
-        np.testing.assert_allclose(
-            product(x, weight.T.copy().T, bias, None), exact, rtol=0, atol=1e-6 * np.abs(exact).max()
-        )
+        assert_near(found, exact, 1e-6 * np.abs(exact).max())
+        assert_near(product(x, weight.T.copy().T, bias, None), exact, 1e-6 * np.abs(exact).max())
         assert called.pop() == "plain"  # such a weight has no rows that lie together
 
 
@@ -155,11 +154,9 @@ def test_the_results_of_all_rules_agree(called: list[str], monkeypatch: pytest.M
         found[f"{vendor}, 7 texts"] = model.forward(ids[:7])  # 896 tokens: fewer than the rule's 1,024
         assert called
     for vendor in VENDORS:
-        np.testing.assert_allclose(
-            found[vendor], found["AuthenticAMD"], rtol=0, atol=2e-6 * np.abs(found[vendor]).max()
-        )
+        assert_near(found[vendor], found["AuthenticAMD"], 2e-6 * np.abs(found[vendor]).max())
         few = found[f"{vendor}, 7 texts"]
-        np.testing.assert_allclose(few, found[vendor][:7], rtol=0, atol=2e-6 * np.abs(few).max())
+        assert_near(few, found[vendor][:7], 2e-6 * np.abs(few).max())
 
 
 def test_only_a_forward_call_leaves_products_to_the_library(called: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from helpers.near import assert_near
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ def arrays(seed: int, tokens: int, outputs: int, inputs: int) -> tuple[Array, Ar
 
 def close(found: Array, x: Array, weight: Array, bias: Array) -> None:
     expected = x.astype(np.float64) @ weight.T.astype(np.float64) + bias
-    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
+    assert_near(found, expected, 2e-6 * np.abs(expected).max())
 
 
 @given(seed=st.integers(0, 2**32 - 1), tokens=st.integers(0, 300), outputs=SIZES, inputs=SIZES)

@@ -92,7 +92,7 @@ def call(command: str, made: Made, *source: str | Path, stdin: bytes | None = No
     given = [model, *before] if command == "diff" else ["-m", model, *before]
     result = bertcli(command, *given, *source, *reading.options, "--format", "json", stdin=stdin)
     assert result.status == 0, result.err
-    return json.loads(result.out)
+    return result.json
 
 
 EXPECTED: dict[str, str] = {}
@@ -179,7 +179,7 @@ def test_every_input_file_of_pairs_has_the_columns_that_its_options_say(
         file.write_text(content, encoding="utf-8")
         result = bertcli(command, "-m", made(**checkpoint), "-i", file, *options, "--format", "json")
         assert result.status == 0, result.err
-        return json.loads(result.out)
+        return result.json
 
     plain = records(f"q,d\n{rows}".replace(";", ","), *columns)
     assert len(plain) == 3
@@ -214,5 +214,5 @@ def test_every_input_file_may_hold_queries(form: str, made: Made, tmp_path: Path
     file.write_bytes(content(form, TEXTS, "text"))
     search = ("search", "-m", model, "-i", vectors, "--format", "json")
     found = bertcli(*search, "--query-file", file)
-    assert [record["query"] for record in json.loads(found.out)] == [*TEXTS]
+    assert [record["query"] for record in found.json] == [*TEXTS]
     assert found.out == bertcli(*search, *TEXTS).out

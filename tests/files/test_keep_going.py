@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import make
-from helpers.json_files import write_json_lines
+from helpers.json_files import read_json_lines, write_json_lines
 from helpers.terminal import bertcli
 from safetensors.numpy import load_file
 from tokenizers import BertWordPieceTokenizer, Regex
@@ -181,7 +181,7 @@ def test_keep_going_leaves_zeros_in_arrays_and_a_list_beside(model: Path, source
         assert f"4 of 8 texts could not be used; their vectors are zeros, and {listed} says why" in result.err
         rows = np.load(target) if ending == "npy" else load_file(target)["embeddings"]
         assert [index for index, row in enumerate(rows) if not row.any()] == list(BAD_ROWS)
-        found = [json.loads(line) for line in listed.read_text(encoding="utf-8").splitlines()]
+        found = read_json_lines(listed)
         assert [record["index"] for record in found] == list(BAD_ROWS)
         assert bertcli("encode", "-m", model, "-i", good(tmp_path, BAD_ROWS), "--keep-going", "-o", target).status == 0
         assert not listed.exists()
@@ -201,7 +201,7 @@ def test_keep_going_keeps_the_ids_of_rows(model: Path, tmp_path: Path) -> None:
     rows = ['{"id": 7, "text": "tea"}', '{"id": 8, "txt": "tea"}', '{"id": 9, "text": 1}', '{"id": [], "text": "tea"}']
     source.write_text("\n".join(rows))
     arguments = ["encode", "-m", str(model), "-i", str(source), "--id-column", "id", "--keep-going"]
-    records = [json.loads(line) for line in bertcli(*arguments, "--format", "jsonl").out.splitlines()]
+    records = bertcli(*arguments, "--format", "jsonl").records
     assert [record.get("id") for record in records] == [7, 8, 9, None]
     assert ["error" in record for record in records] == [False, True, True, True]
     parquet = pytest.importorskip("pyarrow.parquet")

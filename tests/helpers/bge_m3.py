@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from helpers.bin_files import bin_file
-from helpers.checkpoint_files import narrow
+from helpers.checkpoint_files import narrow, write_modules
 from helpers.checkpoints import bell
 from helpers.family_checkpoints import make_family
 from helpers.json_files import write_json
@@ -47,12 +47,8 @@ def layer(name: str, outputs: int, older: bool = False, inputs: int = HIDDEN) ->
 
 
 def _write_modules(folder: Path) -> None:
-    kinds = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
-    modules = [
-        {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for number, (path, kind) in enumerate(kinds)
-    ]
-    write_json(folder / "modules.json", modules)
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
+    write_modules(folder, {path: f"sentence_transformers.models.{kind}" for path, kind in kinds.items()})
     (folder / "1_Pooling").mkdir(exist_ok=True)
     pooling = {"word_embedding_dimension": HIDDEN, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
     write_json(folder / "1_Pooling/config.json", pooling)

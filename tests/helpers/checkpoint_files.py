@@ -75,14 +75,19 @@ def write_weights(folder: Path, stored: Mapping[str, tuple[str, NDArray[Any]]], 
     write_json(folder / "model.safetensors.index.json", document)
 
 
+def write_modules(folder: Path, kinds: Mapping[str, str]) -> None:
+    """modules.json: the class of each module by its path, which of the network itself is empty."""
+    modules = [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(kinds.items())]
+    write_json(folder / "modules.json", modules)
+
+
 def write_sentence(folder: Path, sentence: Sentence, hidden_size: int, layers: Sequence[Tensors]) -> None:
     """modules.json, sentence_bert_config.json and the modules' folders; `layers` are the tensors of the Dense ones."""
-    modules: list[dict[str, Any]] = []
+    kinds: dict[str, str] = {}
 
     def module(kind: str, config: Mapping[str, Any] | None) -> Path:
-        path = f"{len(modules)}_{kind}" if modules else ""
-        modules.append({"idx": len(modules), "name": str(len(modules)), "path": path,
-                        "type": f"sentence_transformers.models.{kind}"})  # fmt: skip
+        path = f"{len(kinds)}_{kind}" if kinds else ""
+        kinds[path] = f"sentence_transformers.models.{kind}"
         if config is not None:
             (folder / path).mkdir(exist_ok=True)
             name = "config.json" if path else "sentence_bert_config.json"
@@ -109,4 +114,4 @@ def write_sentence(folder: Path, sentence: Sentence, hidden_size: int, layers: S
         inputs = dense.out_features
     if sentence.normalize:
         module("Normalize", {} if sentence.normalize_folder else None)
-    write_json(folder / "modules.json", modules)
+    write_modules(folder, kinds)

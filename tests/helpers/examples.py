@@ -32,7 +32,7 @@ def asked(*arguments: str | Path) -> dict[str, Any]:
     result = run("info", "--format", "json", *arguments)
     assert result.status == 0
     assert [line for line in result.err.splitlines() if " is an adapter (LoRA) of " not in line] == []
-    record = json.loads(result.out)
+    record = result.json
     assert isinstance(record, dict)
     return record
 

@@ -19,5 +19,9 @@ def change_json(file: Path, keys: Mapping[str, Any]) -> None:
     write_json(file, read_json(file) | keys)
 
 
+def read_json_lines(file: Path) -> list[Any]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
 def write_json_lines(file: Path, values: Iterable[Any]) -> None:
     file.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from helpers.checkpoint_files import narrow, write_safetensors
+from helpers.checkpoint_files import narrow, write_modules, write_safetensors
 from helpers.checkpoints import bell, make
 from helpers.family_checkpoints import make_family
-from helpers.json_files import read_json, write_json
+from helpers.json_files import change_json, read_json, write_json
 from helpers.tokenizer_kinds import write_kind
 from helpers.vocabulary import pieces
 from safetensors.numpy import load_file
@@ -67,12 +67,12 @@ def write_late(folder: Path, name: str | Late) -> Path:
     made = FOLDERS[name] if isinstance(name, str) else name
     _write_network(folder, made)
     if made.layout == "stanford":
-        _change(folder / "config.json", architectures=["HF_ColBERT"])
+        change_json(folder / "config.json", {"architectures": ["HF_ColBERT"]})
         stored = stored_in(folder)
         write_safetensors(folder / "model.safetensors", stored | {"linear.weight": _weight(WIDTH, HIDDEN)})
         write_json(folder / "artifact.metadata", made.main)
         return folder
-    modules = [_entry(0, "sentence_transformers.models.Transformer", "")]
+    kinds = {"": "sentence_transformers.models.Transformer"}
     inputs = HIDDEN
     for number, outputs in enumerate(made.widths, start=1):
         config = _dense(inputs, outputs, made.layout) | ({"use_residual": True} if made.residual else {})
@@ -81,20 +81,20 @@ def write_late(folder: Path, name: str | Late) -> Path:
         if made.residual and inputs != outputs:
             tensors["residual.weight"] = _weight(outputs, inputs, "residual")
         write_safetensors(folder / f"{number}_Dense/model.safetensors", tensors)
-        kind = "pylate.models.Dense.Dense" if made.layout == "pylate" else "sentence_transformers.models.Dense"
-        modules.append(_entry(number, kind, f"{number}_Dense"))
+        of_pylate = made.layout == "pylate"
+        kinds[f"{number}_Dense"] = "pylate.models.Dense.Dense" if of_pylate else "sentence_transformers.models.Dense"
         inputs = outputs
     if made.layout == "modules":
         last = (
             "sentence_transformers.multi_vector_encoder.modules.MultiVectorMask",
             "sentence_transformers.models.Normalize",
         )
-        for number, kind in enumerate(last, start=len(modules)):
+        for number, kind in enumerate(last, start=len(kinds)):
             path = f"{number}_{kind.rpartition('.')[2]}"
-            modules.append(_entry(number, kind, path))
+            kinds[path] = kind
             settings = made.mask if kind.endswith("Mask") else {"module_input_name": "token_embeddings"}
             _write(folder / path / "config.json", settings)
-    _write(folder / "modules.json", modules)
+    write_modules(folder, kinds)
     main = {"model_type": "MultiVectorEncoder"} | {**made.main} if made.layout == "modules" else made.main
     _write(folder / "config_sentence_transformers.json", main)
     _write(folder / "sentence_bert_config.json", {"max_seq_length": 40, "do_lower_case": False, **made.transformer})
@@ -117,7 +117,7 @@ def _write_network(folder: Path, made: Late) -> None:
                 flags = dict.fromkeys(("special", "lstrip", "rstrip", "single_word"), False)
                 tokens["added_tokens"].append({"id": size + number, "content": content, "normalized": True, **flags})
             write_json(folder / "tokenizer.json", tokens)
-            _change(folder / "config.json", vocab_size=size + 2)
+            change_json(folder / "config.json", {"vocab_size": size + 2})
             stored = stored_in(folder)
             key = next(one for one in stored if one.endswith("word_embeddings.weight"))
             more = narrow(bell("markers", (2, HIDDEN)) * 0.25, "F32")
@@ -139,14 +139,6 @@ def _weight(outputs: int, inputs: int, name: str = "dense") -> tuple[str, Any]:
     return "F32", narrow(bell(f"{name} {inputs}", (outputs, inputs)) * (1.25 / np.sqrt(inputs)), "F32")
 
 
-def _entry(number: int, kind: str, path: str) -> Json:
-    return {"idx": number, "name": str(number), "path": path, "type": kind}
-
-
 def _write(file: Path, value: Any) -> None:
     file.parent.mkdir(exist_ok=True)
     write_json(file, value)
-
-
-def _change(file: Path, **settings: Any) -> None:
-    _write(file, read_json(file) | settings)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from helpers.checkpoint_files import write_safetensors
+from helpers.checkpoint_files import write_modules, write_safetensors
 from helpers.checkpoints import bell, make
 from helpers.json_files import read_json, write_json
 from numpy.typing import NDArray
@@ -30,8 +30,7 @@ def write_cross_encoder(folder: Path) -> Path:
     kinds = {"": BASE + "transformer.Transformer", "1_Pooling": "sentence_transformers.models.Pooling",
              "2_Dense": BASE + "dense.Dense", "3_LayerNorm": "sentence_transformers.models.LayerNorm",
              "4_Dense": BASE + "dense.Dense"}  # fmt: skip
-    modules = [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(kinds.items())]
-    write_json(folder / "modules.json", modules)
+    write_modules(folder, kinds)
     settings = {"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity", "prompts": {}}
     write_json(folder / "config_sentence_transformers.json", settings)
     task = {"transformer_task": "feature-extraction", "module_output_name": "token_embeddings"}
@@ -67,8 +66,7 @@ def write_router(folder: Path, path: str = "document_0_Transformer") -> Path:
     _write(static, {"frozen": False}, weight=query_weights(vocabulary))
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(folder / path / name, static / name)
-    modules = [{"idx": 0, "name": "0", "path": "", "type": BASE + "router.Router"}]
-    write_json(folder / "modules.json", modules)
+    write_modules(folder, {"": BASE + "router.Router"})
     sparse = "sentence_transformers.sparse_encoder.modules."
     router = {
         "types": {
@@ -101,8 +99,7 @@ def write_asymmetric(folder: Path) -> Path:
     _write(folder / "query_2_Dense", dense, linear_weight=bell("q", (HIDDEN, 16)))
     (folder / "1_Normalize").mkdir()
     kinds = {"": BASE + "router.Router", "1_Normalize": "sentence_transformers.sentence_transformer.modules.Normalize"}
-    modules = [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(kinds.items())]
-    write_json(folder / "modules.json", modules)
+    write_modules(folder, kinds)
     structure = {
         "query": ["query_0_Transformer", "query_1_Pooling", "query_2_Dense"],
         "document": ["document_0_Transformer", "document_1_Pooling"],

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from helpers.checkpoint_files import write_modules
 from helpers.family_checkpoints import make_family
 from helpers.json_files import write_json
 from helpers.tokenizer_kinds import write_qwen
@@ -91,8 +92,7 @@ def write_reranker(
         (folder / "1_LogitScore").mkdir()
         ids = {"true_token_id": 301, "false_token_id": false}
         write_json(folder / "1_LogitScore" / "config.json", ids)
-    modules = [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (path, kind) in enumerate(kinds.items())]
-    write_json(folder / "modules.json", modules)
+    write_modules(folder, kinds)
     method = {"method": "forward", "method_output_name": "logits"}
     settings = {
         "transformer_task": task,

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from helpers.checkpoint_files import write_safetensors
+from helpers.checkpoint_files import write_modules, write_safetensors
 from helpers.checkpoints import bell
 from helpers.json_files import write_json
 from helpers.vocabulary import pieces, write_tokenizer_json
@@ -28,10 +28,10 @@ def write_static(folder: Path, layout: str) -> None:
         mapping, factors = np.arange(count) % 50, bell("weights", (count,)).astype(np.float32)
         tensors = {"embeddings": ("F32", table[:50]), "mapping": ("I64", mapping), "weights": ("F32", factors)}
     write_safetensors(at / "model.safetensors", tensors)
-    modules = [{"idx": 0, "name": "0", "path": path, "type": "sentence_transformers.models.StaticEmbedding"}]
+    kinds = {path: "sentence_transformers.models.StaticEmbedding"}
     if layout in ("normalized", "model2vec"):
-        modules.append({"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"})
-    write_json(folder / "modules.json", modules)
+        kinds["1_Normalize"] = "sentence_transformers.models.Normalize"
+    write_modules(folder, kinds)
     if path == ".":
         config = {"model_type": "model2vec", "architectures": ["StaticModel"], "normalize": layout == "model2vec"}
         write_json(folder / "config.json", config)
@@ -103,9 +103,6 @@ def write_model2vec(folder: Path, name: str) -> Path:
     config = {"normalize": saved.normalize, "max_length": saved.max_length, "embedding_dtype": saved.dtype}
     write_json(folder / "config.json", config)
     if saved.has_modules:
-        names = ["StaticEmbedding", *(["Normalize"] if saved.normalize else [])]
-        paths = [".", "1_Normalize"]
-        modules = [{"idx": i, "name": str(i), "path": paths[i], "type": f"sentence_transformers.models.{kind}"}
-                   for i, kind in enumerate(names)]  # fmt: skip
-        write_json(folder / "modules.json", modules)
+        kinds = {".": "StaticEmbedding", **({"1_Normalize": "Normalize"} if saved.normalize else {})}
+        write_modules(folder, {path: f"sentence_transformers.models.{kind}" for path, kind in kinds.items()})
     return folder

@@ -10,6 +10,7 @@ from helpers.family_checkpoints import FAMILIES, make_family
 from helpers.gliner import write_gliner
 from helpers.gliner2 import write_gliner2
 from helpers.gliner25 import write_gliner25
+from helpers.near import assert_near
 from helpers.ops import OF_KINDS, OPS
 from reference.family_cases import CASES
 
@@ -147,7 +148,7 @@ def check_graph(model: Model, file: Path) -> None:
         batch, _ = pack_padded(ids, segments, mask)
         expected = network(batch)
         assert np.abs(expected).max() > 0.1
-        np.testing.assert_allclose(hidden_states(session, batch), expected, rtol=0, atol=1e-5)
+        assert_near(hidden_states(session, batch), expected, 1e-5)
 
 
 @pytest.mark.parametrize("name", variants())

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.family_checkpoints import FAMILIES, make_family
+from helpers.near import assert_near
 from numpy.typing import NDArray
 from reference.family_cases import CASES, COLUMNS, Case, recorded_rows
 
@@ -59,7 +60,7 @@ def test_families_states_and_heads_are_those_of_the_reference(name: str, model: 
     for part, values in expected.items():
         if part == "states":  # between layers that norm their input, sums grow
             for state, value in zip(found[part][:-1], values[:-1], strict=True):
-                np.testing.assert_allclose(state, value, rtol=0, atol=1e-5 * max(1, np.abs(value).max() / 4))
+                assert_near(state, value, 1e-5 * max(1, np.abs(value).max() / 4))
             found[part], values = found[part][-1], values[-1]
         np.testing.assert_allclose(found[part], values, rtol=0, atol=1e-5, err_msg=part)
 
@@ -68,13 +69,13 @@ def test_families_compute_only_the_rows_asked_for(name: str, model: Model) -> No
     batch = packed(CASES[name])
     whole = model.network(batch)
     for rows in (batch.first, np.array(sorted({0, 3, 7, 8, 9, len(whole) - 1}))):
-        np.testing.assert_allclose(model.network(batch, rows), whole[rows], atol=3e-6)
+        assert_near(model.network(batch, rows), whole[rows], 3e-6)
 
 
 def test_families_run_padded_batches_with_masks(name: str, model: Model) -> None:
     batch, whole = CASES[name].batch(), model.network(packed(CASES[name]))
     states = model.forward(batch.ids, batch.segments if CASES[name].segments else None, batch.mask)
-    np.testing.assert_allclose(states[batch.mask == 1], whole, atol=1e-5)
+    assert_near(states[batch.mask == 1], whole, 1e-5)
 
 
 @pytest.mark.any_kernel
@@ -87,7 +88,7 @@ def test_families_traces_are_complete_and_change_nothing(name: str, model: Model
         traced = outputs(model.network, batch)
     assert plain.keys() == traced.keys()
     for head, other in traced.items():
-        np.testing.assert_allclose(plain[head], other, rtol=0, atol=in_part * 1e-6 * np.abs(other).max())
+        assert_near(plain[head], other, in_part * 1e-6 * np.abs(other).max())
     assert [step.path for step in trace.steps if not step.group] == []  # every step has words
     consumed = {path for step in trace.steps for path in step.parameters}
     by_array: dict[int, set[str]] = {}

@@ -1,6 +1,5 @@
 """Parameters and multiply-accumulates of every family's variants, as PyTorch counts them."""
 
-import json
 import re
 from collections.abc import Iterator
 from itertools import groupby
@@ -47,7 +46,7 @@ def test_families_with_experts_say_what_a_token_uses() -> None:
     (case, *_) = [case for case in CASES if case["variant"] == "nomic-embed-text-v2-moe"]
     idle = 6 * 6 * 2 * 3072 * 768  # of 6 layers, 6 of 8 experts, two matrices each
     arguments = ("--variant", "nomic-embed-text-v2-moe")
-    record = json.loads(run("params", *arguments, "--format", "json").out)
+    record = run("params", *arguments, "--format", "json").json
     assert record["active_params"] == case["params"] - idle == bertcli.params(model).total_params - idle
     assert f"Active params: {case['params'] - idle:,} (those that a token uses)" in run("params", *arguments).out
     told = run("trace", *arguments, "--batch-size", "1", "--seq-len", "16").out

@@ -5,9 +5,9 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-import numpy as np
 import pytest
 from conftest import Made
+from helpers.near import assert_near
 
 import bertcli
 
@@ -21,9 +21,9 @@ def test_plain_numpy_gives_the_same_numbers(made: Made, segments: list[int], mon
     weights, config = plain.opened(folder)
     states = plain.encoder(ids, segments, weights, config)
     fast = bertcli.load(folder).outputs([ids], [segments])
-    np.testing.assert_allclose(states, fast["hidden"][0], atol=1e-5)
+    assert_near(states, fast["hidden"][0], 1e-5)
     expected = plain.softmax(fast["mlm"][0])
-    np.testing.assert_allclose(plain.masked_language_model(states, weights, config), expected, atol=1e-5)
+    assert_near(plain.masked_language_model(states, weights, config), expected, 1e-5)
 
 
 def test_plain_numpy_fills_the_mask_of_the_bundled_model() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.near import assert_near
 from numpy.typing import NDArray
 
 import bertcli
@@ -70,7 +71,7 @@ def encode_by_hand(model: Model, ids: list[int]) -> Numbers:
 @pytest.mark.parametrize("attention_heads", [1, 2, 8])
 def test_the_textbook_forward_pass_is_the_formula(attention_heads: int) -> None:
     model = small("none", attention_heads)
-    np.testing.assert_allclose(model.forward([IDS])[0], encode_by_hand(model, IDS), atol=1e-5)
+    assert_near(model.forward([IDS])[0], encode_by_hand(model, IDS), 1e-5)
 
 
 def test_the_class_vector_is_a_softmax_over_its_entries() -> None:
@@ -80,7 +81,7 @@ def test_the_class_vector_is_a_softmax_over_its_entries() -> None:
     by_hand = softmax_by_hand(
         np.array([tanh(v) for v in encode_by_hand(model, IDS)[0] @ weights_of(model)["pooler.final"]])
     )
-    np.testing.assert_allclose(pooled[0], by_hand, atol=1e-6)
+    assert_near(pooled[0], by_hand, 1e-6)
     assert pooled.sum() == pytest.approx(1, abs=1e-6)
 
 
@@ -104,15 +105,15 @@ def test_sentences_of_other_lengths_change_nothing() -> None:
         ids[row, :length], mask[row, :length] = IDS[:length], 1
     together = model.forward(ids, mask=mask)
     for row, length in enumerate((6, 2, 4)):
-        np.testing.assert_allclose(together[row, :length], model.forward([IDS[:length]])[0], atol=1e-6)
+        assert_near(together[row, :length], model.forward([IDS[:length]])[0], 1e-6)
 
 
 def test_softmax_rows_sum_to_one_at_any_size_of_number() -> None:
     x = np.array([[1e4, 1e4 + 1, -1e4], [-3e38, 0, 3e38], [0, 0, 0]], dtype=np.float32)
     before = x.copy()
     y = softmax(x)
-    np.testing.assert_allclose(y.sum(axis=-1), 1, atol=1e-6)
-    np.testing.assert_allclose(y[0], [1 / (1 + exp(1)), 1 / (1 + exp(-1)), 0], atol=1e-6)
+    assert_near(y.sum(axis=-1), 1, 1e-6)
+    assert_near(y[0], [1 / (1 + exp(1)), 1 / (1 + exp(-1)), 0], 1e-6)
     np.testing.assert_array_equal(x, before)
 
 
@@ -120,13 +121,13 @@ def test_scaled_dot_product_attention_on_plain_arrays() -> None:
     rng = np.random.default_rng(0)
     q, k, v = (rng.normal(size=(5, 4)) for _ in range(3))
     by_hand = np.array([softmax_by_hand(k @ row / 2) for row in q]) @ v
-    np.testing.assert_allclose(scaled_dot_product_attention(q, k, v), by_hand, atol=1e-6)
+    assert_near(scaled_dot_product_attention(q, k, v), by_hand, 1e-6)
     mask = np.tril(np.ones((5, 5)))
     mask[3] = 0
     masked = scaled_dot_product_attention(q, k, v, mask)
-    np.testing.assert_allclose(masked[0], v[0], atol=1e-6)
+    assert_near(masked[0], v[0], 1e-6)
     np.testing.assert_array_equal(masked[3], 0)
-    np.testing.assert_allclose(masked[4], by_hand[4], atol=1e-6)
+    assert_near(masked[4], by_hand[4], 1e-6)
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
@@ -137,12 +138,12 @@ def test_feed_forward_on_plain_arrays(activation: str) -> None:
     by_hand = np.vectorize(act)(x @ w1 + b1) @ w2 + b2
     result = feed_forward(x, w1, b1, w2, b2, activation)
     assert result.shape == (5, 4)
-    np.testing.assert_allclose(result, by_hand, atol=2e-6)
+    assert_near(result, by_hand, 2e-6)
 
 
 def test_layer_norm_gives_unit_variance() -> None:
     x = np.random.default_rng(2).normal(3, 5, size=(5, 4))
     y = layer_norm(x, eps=1e-5)
-    np.testing.assert_allclose(y.mean(axis=-1), 0, atol=1e-6)
-    np.testing.assert_allclose(y.var(axis=-1), 1, atol=1e-4)
-    np.testing.assert_allclose(layer_norm(x, 1e-5, weight=[2, 2, 2, 2], bias=[1, 1, 1, 1]), 2 * y + 1, atol=1e-5)
+    assert_near(y.mean(axis=-1), 0, 1e-6)
+    assert_near(y.var(axis=-1), 1, 1e-4)
+    assert_near(layer_norm(x, 1e-5, weight=[2, 2, 2, 2], bias=[1, 1, 1, 1]), 2 * y + 1, 1e-5)

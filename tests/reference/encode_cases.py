@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from helpers.checkpoint_files import write_modules
 from helpers.checkpoints import Sentence, make
 from helpers.json_files import change_json, write_json
 from reference.task_cases import make_task
@@ -53,9 +54,7 @@ def sparse(folder: Path, name: str) -> Path:
     if settings is None:
         return folder
     kinds = {"": "sparse_encoder.models.MLMTransformer", "1_SpladePooling": "sparse_encoder.models.SpladePooling"}
-    modules = [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.{kind}"}
-               for i, (path, kind) in enumerate(kinds.items())]  # fmt: skip
-    write_json(folder / "modules.json", modules)
+    write_modules(folder, {path: f"sentence_transformers.{kind}" for path, kind in kinds.items()})
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": 40, "do_lower_case": False})
     write_json(folder / "config_sentence_transformers.json", {"model_type": "SparseEncoder"})
     (folder / "1_SpladePooling").mkdir()

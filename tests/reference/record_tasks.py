@@ -19,7 +19,7 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 from helpers.checkpoints import ARCHITECTURES, make  # noqa: E402
 from helpers.family_checkpoints import architecture  # noqa: E402
-from helpers.json_files import read_json, write_json  # noqa: E402
+from helpers.json_files import read_json  # noqa: E402
 from reference import task_cases as cases  # noqa: E402
 from reference.lines import lines_of  # noqa: E402
 
@@ -76,13 +76,8 @@ def ranks(folder: Path) -> dict[str, Any]:
     from sentence_transformers import CrossEncoder
 
     found = {}
-    for name, setting in cases.ACTIVATIONS.items():
-        path = make(folder / name, **cases.RANKER, config=setting["config"])
-        if "activation_fn" in setting:
-            write_json(path / "modules.json", cases.MODULES)
-            write_json(path / "sentence_bert_config.json", cases.TRANSFORMER)
-            settings = {"model_type": "CrossEncoder", "activation_fn": setting["activation_fn"]}
-            write_json(path / "config_sentence_transformers.json", settings)
+    for name in cases.ACTIVATIONS:
+        path = cases.write_ranker(folder / name, name)
         found[f"rank.{name}"] = CrossEncoder(str(path), device="cpu").rank(cases.QUERY, list(cases.DOCUMENTS))
     return found
 

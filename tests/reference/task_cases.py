@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from helpers.checkpoint_files import write_modules
+from helpers.checkpoints import make
 from helpers.family_checkpoints import make_family
 from helpers.json_files import write_json
 from helpers.tokenizer_kinds import write_kind
@@ -54,12 +56,6 @@ DOCUMENTS = (
 TANH, IDENTITY, SIGMOID = (
     "torch.nn.modules.activation.Tanh", "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Sigmoid",
 )  # fmt: skip
-MODULES = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.modules.transformer.Transformer"}]
-TRANSFORMER = {  # sentence_bert_config.json
-    "transformer_task": "sequence-classification",
-    "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}},
-    "module_output_name": "scores",
-}
 ACTIVATIONS: dict[str, dict[str, Any]] = {  # config.json's keys, and the activation_fn of a folder with modules.json
     "default": {"config": {}},
     "old": {"config": {"sbert_ce_default_activation_function": IDENTITY}},
@@ -68,6 +64,21 @@ ACTIVATIONS: dict[str, dict[str, Any]] = {  # config.json's keys, and the activa
     },
     "folder": {"config": {"sentence_transformers": {"activation_fn": TANH}}, "activation_fn": SIGMOID},
 }
+
+
+def write_ranker(folder: Path, activation: str) -> Path:
+    """RANKER with a setting of ACTIVATIONS."""
+    setting = ACTIVATIONS[activation]
+    make(folder, **RANKER, config=setting["config"])
+    if "activation_fn" in setting:
+        task = {"transformer_task": "sequence-classification", "module_output_name": "scores"}
+        method = {"text": {"method": "forward", "method_output_name": "logits"}}
+        write_modules(folder, {"": "sentence_transformers.base.modules.transformer.Transformer"})
+        write_json(folder / "sentence_bert_config.json", task | {"modality_config": method})
+        settings = {"model_type": "CrossEncoder", "activation_fn": setting["activation_fn"]}
+        write_json(folder / "config_sentence_transformers.json", settings)
+    return folder
+
 
 RELATIONS = ("contradiction", "neutral", "Entailment")
 INFERENCE: Checkpoint = {

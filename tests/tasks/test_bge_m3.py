@@ -1,6 +1,5 @@
 """bge-m3's three outputs against FlagEmbedding (tests/reference/bge_m3.json), by every way to them, and bad input."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +91,7 @@ def test_explain_adds_up_to_the_score(folder: Path) -> None:
 
 
 def test_info_says_what_the_folder_can_do(folder: Path, tmp_path: Path) -> None:
-    told = json.loads(command("info", "-m", str(folder), "--format", "json").out)
+    told = command("info", "-m", str(folder), "--format", "json").json
     assert told["kind"] == "sentence vectors, sparse vectors and late interaction (bge-m3)"
     assert {"sparse_linear.pt", "colbert_linear.pt"} <= {file["name"] for file in told["files"]}
     names = [capability["command"] for capability in told["commands"]]

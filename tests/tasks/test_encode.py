@@ -11,6 +11,7 @@ from conftest import Made
 from helpers.checkpoint_files import write_safetensors
 from helpers.checkpoints import Dense, Sentence, make
 from helpers.forward import states
+from helpers.near import assert_near
 from helpers.terminal import bertcli as command
 from numpy.typing import NDArray
 
@@ -36,14 +37,14 @@ def test_encode_poolings_and_layers(pooling: Pooling, layer: int | tuple[int, ..
     numbers = (layer,) if isinstance(layer, int) else layer
     for vector, text in zip(found, TEXTS, strict=True):
         expected = np.concatenate([BY_HAND[pooling](states(mlm, text)[number]) for number in numbers])
-        np.testing.assert_allclose(vector, expected, rtol=0, atol=1e-5)
+        assert_near(vector, expected, 1e-5)
 
 
 def test_encode_vectors_of_tokens(mlm: Model) -> None:
     (block,) = mlm.encode_blocks(TEXTS, pooling="none", layer=(1, 2))
     for item, vectors in zip(block.items, block.vectors, strict=True):
         expected = np.concatenate(states(mlm, item.text.text)[1:], axis=1)
-        np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-5)
+        assert_near(vectors, expected, 1e-5)
     records = list(block.records())
     assert records[1]["tokens"] == ["[CLS]", "[SEP]"]
     assert np.shape(records[1]["embeddings"]) == (2, 64)
@@ -53,10 +54,10 @@ def test_encode_vectors_of_tokens(mlm: Model) -> None:
 
 def test_encode_normalized_vectors_have_length_one(mlm: Model) -> None:
     plain, unit = (mlm.encode(TEXTS, normalize=normalize) for normalize in (None, True))
-    np.testing.assert_allclose(unit, plain / np.linalg.norm(plain, axis=1, keepdims=True), rtol=0, atol=1e-6)
-    np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, rtol=0, atol=1e-6)
+    assert_near(unit, plain / np.linalg.norm(plain, axis=1, keepdims=True), 1e-6)
+    assert_near(np.linalg.norm(unit, axis=1), 1, 1e-6)
     (block,) = mlm.encode_blocks(["tea"], pooling="none", normalize=True)
-    np.testing.assert_allclose(np.linalg.norm(block.vectors[0], axis=1), 1, rtol=0, atol=1e-6)
+    assert_near(np.linalg.norm(block.vectors[0], axis=1), 1, 1e-6)
 
 
 def test_encode_zero_vectors_stay_zero(made: Made) -> None:
@@ -140,7 +141,7 @@ def test_model_similarity_is_that_of_the_folder(made: Made) -> None:
     model = bertcli.load(made(head="pretraining", seed=7))
     vectors = model.encode(TEXTS)
     directions = vectors.astype(np.float64) / np.linalg.norm(vectors, axis=1, keepdims=True)
-    np.testing.assert_allclose(model.similarity(vectors, vectors[:1]), directions @ directions[:1].T, atol=1e-6)
+    assert_near(model.similarity(vectors, vectors[:1]), directions @ directions[:1].T, 1e-6)
     assert model.similarity(vectors[0], vectors[0]).shape == (1, 1)
     assert model.similarity(vectors[0], vectors[0])[0, 0] == pytest.approx(1, abs=1e-6)
     with pytest.raises(BertcliError, match="compare equal ones"):
@@ -152,14 +153,14 @@ def test_similarity_is_the_cosine(mlm: Model) -> None:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     blocks = list(mlm.encode_blocks(TEXTS))
     records = list(similarity(blocks))
-    np.testing.assert_allclose([record["cosine"] for record in records], vectors @ vectors.T, rtol=0, atol=1e-6)
+    assert_near([record["cosine"] for record in records], vectors @ vectors.T, 1e-6)
     assert [list(record) for record in records] == [["index", "text", "cosine"]] * len(TEXTS)
     assert [(record["index"], record["text"]) for record in records] == list(enumerate(TEXTS))
     with patch("bertcli.tasks.compute.similarity.NUMBERS", len(TEXTS) * 2):
         for one, other in zip(
             similarity(blocks), records, strict=True
         ):  # products of other sizes: the last bit differs
-            np.testing.assert_allclose(one.pop("cosine"), other["cosine"], rtol=0, atol=1e-6)
+            assert_near(one.pop("cosine"), other["cosine"], 1e-6)
             assert one == {key: value for key, value in other.items() if key != "cosine"}
 
 
@@ -182,7 +183,7 @@ def test_encode_applies_a_checkpoints_own_truncate_dim(tmp_path: Path) -> None:
     short = bertcli.load(folder)
     assert np.array_equal(short.encode(["tea", "a cat"]), whole[:, :8])  # not normalized once more
     unit = whole[:, :8] / np.linalg.norm(whole[:, :8], axis=1, keepdims=True)
-    np.testing.assert_allclose(short.encode(["tea", "a cat"], normalize=True), unit, atol=1e-6)  # unless asked for
+    assert_near(short.encode(["tea", "a cat"], normalize=True), unit, 1e-6)  # unless asked for
     (asked,) = short.encode_blocks(["tea"], truncate_dim=4)
     assert np.linalg.norm(np.asarray(asked.vectors)) == pytest.approx(1, abs=1e-6)
     assert np.asarray(asked.vectors).shape == (1, 4)

@@ -1,7 +1,6 @@
 """Schemes of labels: which labels have a prefix, which entities they make, and which sequences are legal."""
 
 import itertools
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -95,7 +94,7 @@ def test_tag_redact_and_evaluate_find_the_same_entities_in_each_scheme(scheme: s
     gold = tmp_path / "gold.conll"
     gold.write_text("".join(f"{word} {tags.get(word, 'O')}\n" for word in WORDS), encoding="utf-8")
     result = bertcli("evaluate", gold, "-m", folder, "--format", "json")
-    figures = json.loads(result.out)["models"][0]["metrics"]
+    figures = result.json["models"][0]["metrics"]
     assert {figures[name]["value"] for name in ("f1", "precision", "recall", "f1:PER", "f1:LOC")} == {1.0}
     assert f"as {'plain labels' if scheme == 'plain' else scheme} in what" in result.err
 

@@ -8,6 +8,7 @@ import pytest
 from helpers.checkpoint_files import write_safetensors
 from helpers.json_files import change_json
 from helpers.late_folders import DOCUMENTS, FOLDERS, QUERIES, Late, expansion, stored_in, write_late
+from helpers.near import assert_near
 from helpers.terminal import bertcli as command
 
 import bertcli
@@ -30,7 +31,7 @@ def test_late_interaction_equals_sentence_transformers(name: str, tmp_path: Path
         for number, vectors in enumerate(rows for block in blocks for rows in block.vectors):
             expected = RECORDED[f"{name}: {kind} {number}"]
             assert vectors.shape == expected.shape
-            np.testing.assert_allclose(vectors, expected, rtol=0, atol=2e-5)
+            assert_near(vectors, expected, 2e-5)
     for number, query in enumerate(QUERIES):
         records = model.rank(query, DOCUMENTS, truncation="silent")
         scores = [record["score"] for record in records]

@@ -20,6 +20,7 @@ from helpers.modular import (
     write_cross_encoder,
     write_router,
 )
+from helpers.near import assert_near
 from helpers.recorded import recorded
 from helpers.terminal import bertcli as run
 
@@ -38,7 +39,7 @@ def test_a_modular_cross_encoder_ranks(tmp_path: Path, pickled: bool) -> None:
     folder = write_cross_encoder(tmp_path / "model")
     model = bertcli.load(convert(folder) if pickled else folder)
     records = sorted(model.rank(QUERY, DOCUMENTS), key=lambda record: int(record["corpus_id"]))
-    np.testing.assert_allclose([record["score"] for record in records], RECORDED["scores"], rtol=0, atol=1e-5)
+    assert_near([record["score"] for record in records], RECORDED["scores"], 1e-5)
     assert missing(Folder(folder)) == []
     with pytest.raises(BertcliError, match="scores pairs: use rank, or choose a pooling"):
         model.encode(["a text"])
@@ -65,14 +66,14 @@ def test_a_router_encodes_documents(tmp_path: Path, path: str) -> None:
         bertcli.load(folder).encode_sparse(DOCUMENTS), RECORDED["sparse"], strict=True
     ):
         assert indices.tolist() == [int(index) for index in wanted]
-        np.testing.assert_allclose(values, [*wanted.values()], rtol=0, atol=1e-5)
+        assert_near(values, [*wanted.values()], 1e-5)
     assert "; the route for documents." in run("encode", "--sparse", "-m", folder, "tea").err
 
 
 def assert_vectors(found: list[SparseVector], recorded: list[dict[str, float]]) -> None:
     for (indices, values), wanted in zip(found, recorded, strict=True):
         assert indices.tolist() == [int(index) for index in wanted]
-        np.testing.assert_allclose(values, [*wanted.values()], rtol=0, atol=1e-6)
+        assert_near(values, [*wanted.values()], 1e-6)
 
 
 @pytest.mark.parametrize("layout", ["weights", "bin", "json"])
@@ -112,7 +113,7 @@ def test_a_router_ranks_with_its_query_route(tmp_path: Path) -> None:
     model = bertcli.load(folder)
     for query, wanted in zip(QUERIES, RECORDED["products"], strict=True):
         records = sorted(model.rank(query, DOCUMENTS), key=lambda record: int(record["corpus_id"]))
-        np.testing.assert_allclose([record["score"] for record in records], wanted, rtol=0, atol=1e-5)
+        assert_near([record["score"] for record in records], wanted, 1e-5)
     result = run("rank", "-m", folder, QUERY, *DOCUMENTS)
     assert "queries: the weights of a query's pieces, from query_0_SparseStaticEmbedding; no pass" in result.err
     (folder / "config_sentence_transformers.json").write_text("{}")
@@ -126,7 +127,7 @@ def test_a_router_ranks_with_its_query_route(tmp_path: Path) -> None:
     model = bertcli.load(folder)
     for query, wanted in zip(QUERIES, RECORDED["cosines"], strict=True):
         records = sorted(model.rank(query, DOCUMENTS), key=lambda record: int(record["corpus_id"]))
-        np.testing.assert_allclose([record["score"] for record in records], wanted, rtol=0, atol=1e-6)
+        assert_near([record["score"] for record in records], wanted, 1e-6)
     (folder / "config_sentence_transformers.json").write_text('{"similarity_fn_name": "manhattan"}')
     with pytest.raises(BertcliError, match="There is no similarity 'manhattan'; choose from dot, cosine"):
         bertcli.load(folder).rank("tea", DOCUMENTS)
@@ -191,7 +192,7 @@ def test_a_router_has_a_network_for_queries(tmp_path: Path) -> None:
     model, texts, recorded = bertcli.load(folder), ROLES["texts"], ROLES["vectors"]["asymmetric"]
     vectors = {name: model.encode(texts, prompt_name=name) for name in (None, "query", "document")}
     for name, role in ((None, "text"), ("query", "query"), ("document", "document")):
-        np.testing.assert_allclose(vectors[name], recorded[role], rtol=0, atol=1e-6)
+        assert_near(vectors[name], recorded[role], 1e-6)
     of_queries = model.for_prompt("query")
     assert of_queries is model.for_prompt("query"), "it is opened once"
     assert of_queries.for_prompt("document").config == model.config
@@ -219,7 +220,7 @@ def test_a_router_is_searched_by_both_networks(tmp_path: Path, asked: tuple[str,
         assert result.status == 0, result.err
         assert "prompts: 'tea: ' before the query, none before what is searched." in result.err
         hits = result.records[0].get("nearest", result.records)
-        np.testing.assert_allclose([hit["score"] for hit in hits], expected, rtol=0, atol=1e-6)
+        assert_near([hit["score"] for hit in hits], expected, 1e-6)
     assert run("encode", "-m", folder, "-i", texts, "-o", vectors, "--pooling", "max").status == 0
     refused = run("search", "-m", folder, query, "-i", vectors, *asked)
     assert "was made with --pooling 'max', and not with 'mean', which is this model's" in refused.err

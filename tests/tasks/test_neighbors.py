@@ -1,6 +1,5 @@
 """`bertcli neighbors`: the rows of the embedding table that point the same way."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +49,7 @@ def test_neighbors_nearest_pieces_by_cosine(model: Path) -> None:
     words = ["king", "##s", "[MASK]"]
     done = run("-m", model, *words, "--format", "json")
     assert done.status == 0, done.err
-    assert json.loads(done.out) == [expected(model, word, 10) for word in words]
+    assert done.json == [expected(model, word, 10) for word in words]
 
 
 def test_neighbors_words_come_from_arguments_and_pipes(model: Path) -> None:

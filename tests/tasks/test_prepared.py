@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import Sentence, make
+from helpers.near import assert_near
 from helpers.opened_folders import tokenizer_of
 from helpers.tokenizer_kinds import write_kind
 from hypothesis import given
@@ -29,7 +30,7 @@ with np.load(Path(__file__).parents[1] / "reference" / "encode.npz") as file:
 def test_prepared_prompts_are_those_of_sentence_transformers(case: str, tmp_path: Path) -> None:
     model = bertcli.load(prompted(tmp_path, case))
     options: dict[str, Any] = PROMPTED[case][-1]
-    np.testing.assert_allclose(model.encode(TEXTS, **options), GOLDENS[f"prompted.{case}"], rtol=0, atol=1e-5)
+    assert_near(model.encode(TEXTS, **options), GOLDENS[f"prompted.{case}"], 1e-5)
 
 
 def test_prepared_prompts_that_are_not_there_are_named(tmp_path: Path, made: Made) -> None:
@@ -126,7 +127,7 @@ def test_prepared_chunks_are_texts_of_their_own(chunk: Any, lower: bool, made: M
     texts = ["tea", LONG, "", "İİİ " + LONG]
     (block,) = model.encode_blocks(texts, chunk=chunk, prompt="a: ", batch_tokens=10_000)
     vectors = model.encode([item.chunk_text for item in block.items], prompt="a: ")
-    np.testing.assert_allclose(block.vectors, vectors, rtol=0, atol=1e-5)
+    assert_near(block.vectors, vectors, 1e-5)
     limit = chunk if isinstance(chunk, int) else chunk[0]
     assert max(len(item.tokens.ids) for item in block.items) <= limit
     assert not any(item.tokens.truncated for item in block.items)

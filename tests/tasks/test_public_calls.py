@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from helpers.family_checkpoints import FAMILIES, make_family
 from helpers.json_files import read_json, write_json
+from helpers.near import assert_near
 from numpy.typing import NDArray
 from reference.family_cases import CASES, COLUMNS, Case, recorded_rows
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -78,7 +79,7 @@ def recorded(name: str, part: str) -> Array:
 
 
 def close(found: Any, expected: Any) -> None:
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    assert_near(found, expected, 1e-5)
 
 
 def probabilities(logits: Any) -> Array:
@@ -172,7 +173,7 @@ def test_encode_pools_the_recorded_states(name: str, tmp_path: Path) -> None:
         blocks = model.encode_blocks(texts.texts, texts.pairs, pooling="none", layer=layer)
         states = np.concatenate([vectors for block in blocks for vectors in block.vectors])
         grown = 1 if layer == -1 else max(1, np.abs(expected).max() / 4)  # sums between layers that norm their input
-        np.testing.assert_allclose(states[texts.rows], expected, rtol=0, atol=1e-5 * grown)
+        assert_near(states[texts.rows], expected, 1e-5 * grown)
         poolings: dict[Pooling, Any] = {"mean": np.mean, "max": np.max, "cls": lambda x, axis: x[0]}
         for pooling, pooled in poolings.items():
             whole = np.split(states, texts.offsets[1:-1])

@@ -29,13 +29,7 @@ def ranker(made: Made) -> Model:
 
 @pytest.mark.parametrize("name", cases.ACTIVATIONS)
 def test_rank_equals_cross_encoder(name: str, tmp_path: Path) -> None:
-    setting = cases.ACTIVATIONS[name]
-    path = make(tmp_path, **cases.RANKER, config=setting["config"])
-    if "activation_fn" in setting:
-        write_json(path / "modules.json", cases.MODULES)
-        write_json(path / "sentence_bert_config.json", cases.TRANSFORMER)
-        settings = {"model_type": "CrossEncoder", "activation_fn": setting["activation_fn"]}
-        write_json(path / "config_sentence_transformers.json", settings)
+    path = cases.write_ranker(tmp_path, name)
     records = bertcli.load(path).rank(cases.QUERY, cases.DOCUMENTS, truncation="silent")
     expected = SAID[f"rank.{name}"]
     same(records, [{"query": cases.QUERY, **one, "text": cases.DOCUMENTS[one["corpus_id"]]} for one in expected])

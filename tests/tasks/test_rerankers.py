@@ -8,6 +8,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from helpers.json_files import change_json
+from helpers.near import assert_near
 from helpers.recorded import recorded
 from helpers.rerankers import DOCUMENTS, KINDS, LISTS, PAIRS, PLAIN, PUBLISHED, QUERY, TEMPLATES, write_reranker
 from helpers.served import serving
@@ -53,7 +54,7 @@ def test_a_reranker_gives_vectors_of_single_texts_without_its_template(published
     assert tokens.pieces == ["a", "Ġhot", "Ġtea"]
     (states,) = model.forward([tokens.ids])
     (vector,) = model.encode(["a hot tea"], pooling="mean")
-    np.testing.assert_allclose(vector, states.mean(axis=0), rtol=0, atol=1e-6)
+    assert_near(vector, states.mean(axis=0), 1e-6)
 
 
 def test_tokens_know_where_they_are(tmp_path: Path) -> None:
@@ -133,7 +134,7 @@ def test_a_graph_gives_the_logit(published: Path, tmp_path: Path) -> None:
         ids[number, : len(row)], mask[number, : len(row)] = row, 1
     (logits,) = session.run(["logits"], {"input_ids": ids, "attention_mask": mask})
     assert logits.shape == (2, 1)
-    np.testing.assert_allclose(1 / (1 + np.exp(-logits[:, 0])), RECORDED["published"]["scores"][:2], atol=1e-5)
+    assert_near(1 / (1 + np.exp(-logits[:, 0])), RECORDED["published"]["scores"][:2], 1e-5)
     result = run("export", "-m", published, "-o", tmp_path / "folder")
     assert "this folder is for others" in result.err
     shutil.copy(published / "model.safetensors", tmp_path / "folder")

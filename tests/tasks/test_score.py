@@ -2,9 +2,9 @@
 
 import math
 
-import numpy as np
 import pytest
 from helpers.forward import log_probabilities
+from helpers.near import assert_near
 from helpers.terminal import bertcli
 
 from bertcli.errors import BertcliError
@@ -31,7 +31,7 @@ def test_score_loss_at_the_masks(mlm: Model) -> None:
     values = log_probabilities(mlm, tokens.ids)[[2, 6], ids]  # type: ignore[index]
     assert truth.ids == tokens.ids
     assert [token["token"] for token in record["tokens"]] == ["cat", "mat"]
-    np.testing.assert_allclose([token["log_prob"] for token in record["tokens"]], values, rtol=0, atol=1e-5)
+    assert_near([token["log_prob"] for token in record["tokens"]], values, 1e-5)
     assert record["loss"] == pytest.approx(-values.mean(), abs=1e-5)
 
 

@@ -1,6 +1,5 @@
 """Sparse vectors equal SparseEncoder's; records, files and workers hold the same."""
 
-import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
-from helpers.json_files import write_json, write_json_lines
+from helpers.json_files import read_json_lines, write_json, write_json_lines
+from helpers.near import assert_near
 from helpers.terminal import bertcli, wrong_usage
 from reference.encode_cases import SPARSE, TEXTS, sparse
 
@@ -115,7 +115,7 @@ def test_sparse_vectors_are_the_same_whoever_makes_them(tmp_path: Path) -> None:
     assert one == two
     assert max(record["chunk"] for record in one) > 1
     (vector,) = model.encode_sparse([one[0]["text"]])
-    np.testing.assert_allclose(one[0]["values"], vector.values, rtol=0, atol=1e-5)
+    assert_near(one[0]["values"], vector.values, 1e-5)
     assert one[0]["words"] == [model.tokenizer.piece(id) for id in vector.indices]
 
 
@@ -151,7 +151,7 @@ def test_sparse_files_hold_what_records_hold(ending: str, tmp_path: Path) -> Non
         kept = [(start, end) for row, (start, end) in enumerate(pairwise(ends)) if row != 1]
         found = [(arrays["indices"][start:end], arrays["data"][start:end]) for start, end in kept]
     elif ending == ".jsonl":
-        records = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+        records = read_json_lines(target)
         assert [record["id"] for record in records] == ["t0", "bad", "t1", "t2", "t3"]
         found = [(record["indices"], record["values"]) for record in records if "error" not in record]
     else:
@@ -161,7 +161,7 @@ def test_sparse_files_hold_what_records_hold(ending: str, tmp_path: Path) -> Non
         found = [(row["indices"], row["values"]) for row in table if row["error"] is None]
     for (indices, values), vector in zip(found, expected, strict=True):
         assert list(indices) == vector.indices.tolist()
-        np.testing.assert_allclose(values, vector.values, rtol=0, atol=1e-6)
+        assert_near(values, vector.values, 1e-6)
 
 
 @pytest.mark.any_kernel

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.json_files import write_json_lines
+from helpers.near import assert_near
 from helpers.recorded import recorded
 from helpers.static_models import write_static
 from helpers.terminal import bertcli, wrong_usage
@@ -45,7 +46,7 @@ def test_numbers_are_those_of_bert_score(name: str, models: Path, tmp_path: Path
     (model,) = evaluation.record["models"]
     expected = RECORDED["cases"][name]
     found = [[text[figure] for figure in FIGURES] for text in model["texts"]]
-    np.testing.assert_allclose(np.array(found, float), np.array(expected["scores"], float), rtol=0, atol=1e-5)
+    assert_near(np.array(found, float), np.array(expected["scores"], float), 1e-5)
     assert model["signature"].partition("(")[0] == expected["cited"].partition("(")[0]
     assert model["signature"].partition(")")[2] == expected["cited"].partition(")")[2]
     for place, figure in enumerate(FIGURES):
@@ -219,7 +220,7 @@ def test_onnx_runtime_gives_the_last_layer(tmp_path: Path) -> None:
     options = (*TASK, "-m", "bert-mini-mlm", "--layer", "4")
     (model,) = judged(file, *options, "--engine", "onnx")["models"]
     found = [[text[figure] for figure in FIGURES] for text in model["texts"]]
-    np.testing.assert_allclose(found, RECORDED["cases"]["bert.last"]["scores"], rtol=0, atol=1e-5)
+    assert_near(found, RECORDED["cases"]["bert.last"]["scores"], 1e-5)
 
 
 def test_a_table_of_vectors_has_no_layers(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """What a report says of its own figures: intervals that can be one, clusters, differences, where all comes from."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
-from helpers.json_files import read_json, write_json
+from helpers.json_files import read_json, read_json_lines, write_json
 from helpers.recorded import recorded
 from helpers.terminal import bertcli
 from safetensors.numpy import load_file, save_file
@@ -178,7 +177,7 @@ def test_documents_and_paragraphs_are_clusters(made: Made, tmp_path: Path) -> No
 
 
 def pairs_file(folder: Path) -> Path:
-    rows = [json.loads(line) for line in (DATA / "paraphrases.jsonl").read_text().splitlines()][:40]
+    rows = read_json_lines(DATA / "paraphrases.jsonl")[:40]
     shuffled = [
         {"sentence1": row["text"], "sentence2": rows[(i + i % 2) % 40]["paraphrase"], "label": 1 - i % 2}
         for i, row in enumerate(rows)
@@ -359,7 +358,7 @@ def test_a_file_is_written_in_place_of_the_table_and_said(tmp_path: Path) -> Non
 
 def test_the_loss_is_that_of_the_masked_positions() -> None:
     figures = judged(DATA / "cloze.jsonl")["models"][0]["metrics"]
-    rows = [json.loads(line) for line in (DATA / "cloze.jsonl").read_text().splitlines()]
+    rows = read_json_lines(DATA / "cloze.jsonl")
     model = library.load("bert-mini-mlm")
     losses = []
     for row in rows:

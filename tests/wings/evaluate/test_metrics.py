@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.near import assert_near
 from helpers.recorded import recorded
 
 from bertcli.files.search import similarities
@@ -92,9 +93,9 @@ def test_vectors_are_compared_as_by_sentence_transformers() -> None:
     case = RECORDED["similarities"]
     x, y = np.array(case["x"], np.float32), np.array(case["y"], np.float32)
     for how, expected in case["found"].items():
-        np.testing.assert_allclose(similarities(x, y, how), expected, rtol=0, atol=1e-6)
+        assert_near(similarities(x, y, how), expected, 1e-6)
         one = similarities(x[:, None], y[:3, None], how)[:, 0, 0]
-        np.testing.assert_allclose(one, np.diagonal(expected), rtol=0, atol=1e-6)
+        assert_near(one, np.diagonal(expected), 1e-6)
 
 
 @pytest.mark.parametrize("case", RECORDED["tags"], ids=lambda case: case["scheme"])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.json_files import read_json_lines
 from helpers.terminal import bertcli
 from wings.evaluate.test_tasks import judged, lines, values
 
@@ -22,7 +23,7 @@ DATA = Path(__file__).parents[2] / "data"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The paraphrases as a collection: a query for each, two queries more that nothing is relevant to."""
-    rows = [json.loads(line) for line in (DATA / "paraphrases.jsonl").read_text().splitlines()][:30]
+    rows = read_json_lines(DATA / "paraphrases.jsonl")[:30]
     found = tmp_path / "beir"
     (found / "qrels").mkdir(parents=True)
     lines(
@@ -45,7 +46,7 @@ def test_a_folder_is_retrieval(folder: Path) -> None:
     record = judged(folder, "--k", "1,5")
     assert (record["task"], record["count"], record["left_out"]) == ("retrieval", 30, 1)
     assert [*values(record)][:3] == ["ndcg@5", "ndcg@1", "map@1"]
-    rows = [json.loads(line) for line in (DATA / "paraphrases.jsonl").read_text().splitlines()][:30]
+    rows = read_json_lines(DATA / "paraphrases.jsonl")[:30]
     model = library.load("bert-mini-sentence")
     queries, documents = (model.encode([row[key] for row in rows]) for key in ("text", "paraphrase"))
     products = queries @ documents.T

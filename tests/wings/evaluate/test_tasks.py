@@ -1,6 +1,5 @@
 """Every task of `bertcli evaluate` through its command: told from the data, judged as the public calls answer."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
-from helpers.json_files import write_json, write_json_lines
+from helpers.json_files import read_json_lines, write_json, write_json_lines
 from helpers.terminal import bertcli
 
 import bertcli as library
@@ -116,7 +115,7 @@ def test_vectors_are_compared_as_the_folder_says(how: str, tmp_path: Path) -> No
     folder = tmp_path / "model"
     shutil.copytree(library.load("bert-mini-mlm").path or "", folder)
     write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": how})
-    rows = [json.loads(line) for line in (DATA / "triplets.jsonl").read_text().splitlines()][:40]
+    rows = read_json_lines(DATA / "triplets.jsonl")[:40]
     file = lines(tmp_path / "data.jsonl", rows)
     x, near, far = (library.load(folder).encode([row[key] for row in rows]) for key in ("text", "near", "far"))
 
@@ -164,7 +163,7 @@ def test_a_grid_of_widths_and_types_is_judged_in_one_run() -> None:
         (64, "binary", 8), (16, "float32", 64), (16, "int8", 16), (16, "binary", 2),
     ]  # fmt: skip
     model = library.load("bert-mini-sentence")
-    rows = [json.loads(line) for line in (DATA / "triplets.jsonl").read_text().splitlines()]
+    rows = read_json_lines(DATA / "triplets.jsonl")
     x, near, far = (model.encode([row[key] for row in rows]) for key in ("text", "near", "far"))
     signs = [np.where(vectors[:, :16] > 0, 1, -1) for vectors in (x, near, far)]
     nearer = (signs[0] * signs[1]).sum(axis=1) > (signs[0] * signs[2]).sum(axis=1)
@@ -182,7 +181,7 @@ def test_masked_words_are_judged_by_the_rank_of_an_accepted_word() -> None:
     found = values(record)
     assert found["accuracy@1"] == pytest.approx(40 / 72)
     assert found["accuracy@5"] == pytest.approx(64 / 72)
-    rows = [json.loads(line) for line in (DATA / "cloze.jsonl").read_text().splitlines()]
+    rows = read_json_lines(DATA / "cloze.jsonl")
     predictions = library.load().fill_mask([row["text"] for row in rows], top_k=100)
     ranks = []
     for row, some in zip(rows, predictions, strict=True):

@@ -13,6 +13,7 @@ from helpers.checkpoints import make
 from helpers.gliner import CASES, LABELS, MODES, TEXTS, write_gliner
 from helpers.gliner2 import write_gliner2
 from helpers.json_files import change_json
+from helpers.near import assert_near
 from helpers.pipelines import same
 from helpers.recorded import recorded
 from helpers.served import serving
@@ -60,9 +61,9 @@ def test_gliner_scores_every_span_as_its_library(case: str, models: dict[str, Mo
     for window, logits, expected in zip(windows, together, RECORDED[case]["texts"], strict=True):
         # Without the LSTM, whose numbers stay within 1, logits are products of large numbers.
         largest = np.abs(logits).max() if case == "deberta-v2.unread" else 1.0
-        np.testing.assert_allclose(logits, expected["logits"], rtol=0, atol=1e-5 * largest)
+        assert_near(logits, expected["logits"], 1e-5 * largest)
         (alone,) = task.logits([window])
-        np.testing.assert_allclose(logits, alone, rtol=0, atol=1e-5 * largest)
+        assert_near(logits, alone, 1e-5 * largest)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -76,7 +77,7 @@ def test_gliner_finds_the_entities_of_its_library(case: str, mode: str, models: 
         expected = of_text["entities"][mode]
         assert found == [(start, end, label) for start, end, label, _ in expected]
         scores = [one["score"] for one in record["entities"]]
-        np.testing.assert_allclose(scores, [score for *_, score in expected], rtol=0, atol=1e-5)
+        assert_near(scores, [score for *_, score in expected], 1e-5)
         assert [one["word"] for one in record["entities"]] == [text[start:end] for start, end, *_ in expected]
 
 
@@ -195,7 +196,7 @@ def test_gliner_passes_over_signs_that_the_tokenizer_drops(models: dict[str, Mod
     places = [[(one["start"], one["end"]) for one in record["entities"]] for record in (with_hyphen, without)]
     assert places[0] == places[1]
     scores = [[one["score"] for one in record["entities"]] for record in (with_hyphen, without)]
-    np.testing.assert_allclose(scores[0], scores[1], rtol=0, atol=1e-6)
+    assert_near(scores[0], scores[1], 1e-6)
 
 
 def test_gliner_reads_words_beyond_the_positions_of_a_model_that_has_none(tmp_path: Path) -> None:

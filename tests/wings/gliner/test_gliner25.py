@@ -10,6 +10,7 @@ import pytest
 from helpers.gliner2 import LABELS, LONG, TEXTS, write_gliner2
 from helpers.gliner25 import CASES, HEAD, write_gliner25
 from helpers.json_files import read_json, write_json
+from helpers.near import assert_near
 from helpers.terminal import bertcli as command
 from wings.gliner.test_gliner2 import VERSIONS, check
 
@@ -75,7 +76,7 @@ def test_gliner25_scores_many_types_in_parts(tmp_path: Path, monkeypatch: pytest
         places = [[(span["start"], span["end"]) for span in record["entities"]] for record in (one, other)]
         assert places[0] == places[1]
         scores = [[span["score"] for span in record["entities"]] for record in (one, other)]
-        np.testing.assert_allclose(scores[0], scores[1], rtol=0, atol=1e-6)
+        assert_near(scores[0], scores[1], 1e-6)
     assert any(record["entities"] for record in at_once)
 
 

@@ -1,6 +1,5 @@
 """`heads TEXT --layer 3.2`: one head's attention weights in a terminal, and as a matrix."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.near import assert_near
 from helpers.terminal import Result, bertcli
 
 import bertcli as library
@@ -84,15 +84,15 @@ def test_attention_color_where_it_is_allowed(model: Path) -> None:
 
 
 def test_attention_json_holds_the_weights_beside_the_heads(model: Path) -> None:
-    whole = json.loads(look(model, "2", "--format", "json").out)
+    whole = look(model, "2", "--format", "json").json
     assert list(whole) == ["heads", "attention"]
     assert len(whole["heads"]) == 4
     assert (whole["attention"]["layer"], whole["attention"]["head"]) == (2, None)
     assert whole["attention"]["tokens"] == weights_of(model, 2)[0]
     of_heads = np.array(whole["attention"]["weights"], dtype=np.float32)
-    one = json.loads(look(model, "2.1", "--format", "json").out)
+    one = look(model, "2.1", "--format", "json").json
     for head in (1, 2):
-        np.testing.assert_allclose(of_heads[head - 1], weights_of(model, 2, head)[1], atol=1e-7)
+        assert_near(of_heads[head - 1], weights_of(model, 2, head)[1], 1e-7)
     np.testing.assert_array_equal(np.array(one["attention"]["weights"], dtype=np.float32), of_heads[0])
 
 
@@ -101,7 +101,7 @@ def test_attention_csv_and_markdown_are_the_matrix(model: Path) -> None:
     heading, *lines = look(model, "1.2", "--format", "csv").out.splitlines()
     assert heading.startswith("token,0 [CLS],1 the,2 king,")
     numbers = np.array([[float(cell) for cell in line.split(",")[-len(pieces) :]] for line in lines])
-    np.testing.assert_allclose(numbers, weights, atol=1e-7)
+    assert_near(numbers, weights, 1e-7)
     lines = look(model, "1.2", "--format", "markdown").out.splitlines()
     assert lines[0].startswith("| Token | [CLS] | the | king |")
 

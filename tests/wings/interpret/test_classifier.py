@@ -15,6 +15,7 @@ from helpers.checkpoints import make
 from helpers.crashes import break_off
 from helpers.json_files import read_json, write_json
 from helpers.late_folders import write_late
+from helpers.near import assert_near
 from helpers.recorded import recorded
 from helpers.static_models import write_static
 from helpers.terminal import bertcli, continued
@@ -70,7 +71,7 @@ def test_probabilities_and_accuracy_are_those_of_scikit_learn(case: dict[str, An
     assert (made.layer, made.pooling, made.made["C"]) == (case["layer"], (case["pooling"],), case["C"])
     model = with_classifier(HELD_MODEL, tmp_path / "made.safetensors")
     found = scores(model, reviews()[0][HELD])
-    np.testing.assert_allclose(found, case["scores"], atol=1e-4)
+    assert_near(found, case["scores"], 1e-4)
     assert (found.argmax(axis=1) == np.argmax(case["scores"], axis=1)).all(), "and so is the accuracy"
 
 
@@ -97,7 +98,7 @@ def test_states_are_prepared_as_they_were(tmp_path: Path) -> None:
     states = model.encode(texts, layer=2, normalize=True, max_length=9, truncation="silent")
     expected = states.astype(np.float64) @ kept.weight.T + kept.bias
     expected = np.exp(expected) / np.exp(expected).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(scores(model, texts), expected, atol=1e-5)
+    assert_near(scores(model, texts), expected, 1e-5)
     assert any(record["truncated"] for record in model.classify(texts))
     result = library.explain(model, texts[0])
     label = int(expected[0].argmax())
@@ -147,7 +148,7 @@ def test_several_labels_a_text(made: Made, tmp_path: Path) -> None:
     for number, name in enumerate(kept.labels):
         y = np.array([name in some for some in labels], np.intp)
         (fit,) = Features(states).fits(y, 2, [float(kept.made["C"])])
-        np.testing.assert_allclose(found[:, number], fit.probabilities(states)[:, 1], atol=1e-5)
+        assert_near(found[:, number], fit.probabilities(states)[:, 1], 1e-5)
     assert not np.allclose(found.sum(axis=1), 1, atol=0.01)
     left = bertcli("evaluate", data, "-m", f"{folder}+{file}", "--format", "json")
     expected = np.mean([(found[i] > 0.5).tolist() == [n in s for n in kept.labels] for i, s in enumerate(labels)])
@@ -217,7 +218,7 @@ def test_the_server_takes_it(mini: Path) -> None:
         about = running.given("/info")
     expected = model.classify(text)["labels"]
     assert [one["label"] for one in answer] == [one["label"] for one in expected]
-    np.testing.assert_allclose([one["score"] for one in answer], [one["score"] for one in expected], atol=1e-6)
+    assert_near([one["score"] for one in answer], [one["score"] for one in expected], 1e-6)
     assert "classify" in about["models"][0]["uses"]
 
 
@@ -229,7 +230,7 @@ def test_onnx_runtime_computes_the_last_layer(mini: Path, tmp_path: Path) -> Non
     for one in (mini, file):
         expected = scores(with_classifier(HELD_MODEL, one), texts)
         found = scores(with_classifier(HELD_MODEL, one, engine="onnx"), texts)
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        assert_near(found, expected, 1e-5)
 
 
 def test_info_says_what_the_file_is(mini: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import Sentence
+from helpers.near import assert_near
 from helpers.recorded import recorded
 from reference.view_cases import MASKED, OTHER, PAIR, TEXTS
 
@@ -26,9 +27,7 @@ def near(found: Explanation, golden: dict[str, Any], by: str) -> None:
     assert found.value == pytest.approx(golden["value"], abs=NEAR)
     places = [(word.side, word.start, word.end) for word in found.words]
     assert places == [(word["side"], word["start"], word["end"]) for word in golden["words"]]
-    np.testing.assert_allclose(
-        [word.contribution for word in found.words], [word[by] for word in golden["words"]], atol=NEAR
-    )
+    assert_near([word.contribution for word in found.words], [word[by] for word in golden["words"]], NEAR)
 
 
 @pytest.mark.parametrize("by", ["mask", "delete"])
@@ -71,9 +70,7 @@ def test_explain_a_regression_and_a_single_label_by_their_own_output(made: Made)
 def test_explain_is_the_same_whatever_the_batch(labels: Model) -> None:
     expected, *others = (bertcli.explain(labels, TEXTS[0], batch_tokens=tokens).words for tokens in (None, 1, 40))
     for found in others:
-        np.testing.assert_allclose(
-            [word.contribution for word in found], [word.contribution for word in expected], atol=2e-5
-        )
+        assert_near([word.contribution for word in found], [word.contribution for word in expected], 2e-5)
 
 
 def test_explain_words_are_the_texts_own_characters(labels: Model) -> None:

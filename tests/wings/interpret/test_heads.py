@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Made
+from helpers.near import assert_near
 from helpers.recorded import recorded
 from helpers.static_models import write_static
 from reference.view_cases import MASKED, MASKS, TEXTS
@@ -82,16 +83,16 @@ def test_heads_pages_have_a_cell_for_each_head(labels: Model) -> None:
         data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
         drawn = np.frombuffer(base64.b64decode(data["weights"]), np.uint8).reshape(found.weights.shape)
         assert found.weights.shape == (2, 2, len(data["tokens"]), len(data["tokens"]))
-        np.testing.assert_allclose(drawn / 255, found.weights, atol=1 / 510)
+        assert_near(drawn / 255, found.weights, 1 / 510)
     assert "set to zero" in heads_page(bertcli.heads(labels, TEXTS, ablate=True))
 
 
 def test_heads_rollout_is_the_product_of_transformers_attentions(labels: Model) -> None:
     found = bertcli.heads(labels, TEXTS[0], rollout=0)
     assert found.rollout is not None
-    np.testing.assert_allclose(found.record["rollout"], RECORDED["rollout"]["rollout"], atol=1e-6)
-    np.testing.assert_allclose(found.rollout.mean, RECORDED["rollout"]["mean"], atol=1e-6)
-    np.testing.assert_allclose(found.rollout.layers.sum(axis=1), 1, atol=1e-6)
+    assert_near(found.record["rollout"], RECORDED["rollout"]["rollout"], 1e-6)
+    assert_near(found.rollout.mean, RECORDED["rollout"]["mean"], 1e-6)
+    assert_near(found.rollout.layers.sum(axis=1), 1, 1e-6)
     assert "rollout" not in bertcli.heads(labels, TEXTS[0]).record
     assert len(found.record["heads"]) == 4
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.near import assert_near
 from helpers.recorded import recorded
 from reference.probe_cases import features
 
@@ -27,10 +28,10 @@ def test_coefficients_are_those_of_scikit_learn(case: dict[str, Any]) -> None:
         weights, biases = weights[1:] - weights[:1], biases[1:] - biases[:1]
     expected = np.array(case["intercept"])
     spread = np.append(x[:, :5].std(axis=0), 0)
-    np.testing.assert_allclose(weights * spread, np.array(case["coef"]) * spread, atol=1e-3)
+    assert_near(weights * spread, np.array(case["coef"]) * spread, 1e-3)
     if case["labels"] > 2:  # of biases only what labels do not share says anything
         biases, expected = biases - biases.mean(), expected - expected.mean()
-    np.testing.assert_allclose(biases, expected, atol=1e-3)
+    assert_near(biases, expected, 1e-3)
     assert fit.converged
     assert 0 < fit.steps < 200
 
@@ -38,7 +39,7 @@ def test_coefficients_are_those_of_scikit_learn(case: dict[str, Any]) -> None:
 def test_fits_do_not_depend_on_where_they_begin() -> None:
     x, _ = features(3, 4)
     for strength, one in zip(STRENGTHS, of(3, 4, *STRENGTHS), strict=True):
-        np.testing.assert_allclose(one.logits(x), of(3, 4, strength)[0].logits(x), atol=2e-4)
+        assert_near(one.logits(x), of(3, 4, strength)[0].logits(x), 2e-4)
 
 
 def test_a_label_that_nothing_has_is_never_said() -> None:
@@ -49,7 +50,7 @@ def test_a_label_that_nothing_has_is_never_said() -> None:
     assert (probabilities[:, 1] == 0).all()
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     (two,) = fits(x[some], y[some] // 2, 2, [1.0])
-    np.testing.assert_allclose(fit.weights[[0, 2]], two.weights, atol=1e-6)
+    assert_near(fit.weights[[0, 2]], two.weights, 1e-6)
     (alone,) = fits(x[y == 1], y[y == 1], 3, [1.0])
     assert (alone.probabilities(x) == [0, 1, 0]).all()
     assert (alone.steps, alone.converged) == (0, True)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.family_checkpoints import FAMILIES
+from helpers.near import assert_near
 from helpers.recorded import recorded
 from helpers.static_models import write_static
 from helpers.terminal import bertcli as run
@@ -46,8 +47,8 @@ def test_patch_equals_hooks_in_pytorch(family: str, tmp_path: Path) -> None:
         gap = found.value_a - found.value_b
         for way, base, sign in (("denoise", found.value_b, 1), ("noise", found.value_a, -1)):
             expected = np.array(golden[way][kind])
-            np.testing.assert_allclose(found.values[way], expected, atol=1e-5)
-            np.testing.assert_allclose(found.effects[way], (expected - base) / (sign * gap), atol=2e-5 / abs(gap))
+            assert_near(found.values[way], expected, 1e-5)
+            assert_near(found.effects[way], (expected - base) / (sign * gap), 2e-5 / abs(gap))
             assert np.ptp(expected) > 1e-3
 
 
@@ -78,10 +79,10 @@ def test_patch_of_all_is_the_other_text_and_of_none_the_same(family: str, tmp_pa
         assert same.values(kind, layers - 1, [whole] * heads, range(heads)) == pytest.approx(
             [run.base.value] * heads, abs=1e-5
         )
-        np.testing.assert_allclose(run.row(kind, 0, whole, 5), run.row(kind, 0, whole, 1000), atol=1e-5)
+        assert_near(run.row(kind, 0, whole, 5), run.row(kind, 0, whole, 1000), 1e-5)
     # One token alone in a pass of its own, in a batch of any size, and all heads of all tokens in one place.
     one, many = run.row(LAYERS, 1, whole, 1), run.row(LAYERS, 1, whole, 1000)
-    np.testing.assert_allclose(one, many, atol=1e-5)
+    assert_near(one, many, 1e-5)
     assert np.abs(many - run.base.value).max() > 1e-6
     if head == "mlm":
         at = run.base.sentence.mask
@@ -113,7 +114,7 @@ def test_patch_noise_of_other_lengths_stands_in_columns_of_b(made: Made) -> None
     turned = bertcli.patch(model, b, a, word=noise.target)
     partners = {j: i for i, j in noise.pairs}
     for j, i in partners.items():
-        np.testing.assert_allclose(noise.effects["noise"][:, j], turned.effects["denoise"][:, i], atol=1e-4)
+        assert_near(noise.effects["noise"][:, j], turned.effects["denoise"][:, i], 1e-4)
 
 
 def test_patch_of_a_label_a_cosine_and_a_pair(made: Made) -> None:

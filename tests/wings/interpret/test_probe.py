@@ -10,6 +10,7 @@ import pytest
 from conftest import Made
 from helpers.checkpoint_files import Dense, Sentence, write_weights
 from helpers.json_files import write_json
+from helpers.near import assert_near
 from helpers.recorded import recorded
 from helpers.static_models import write_static
 from helpers.terminal import bertcli, wrong_usage
@@ -66,7 +67,7 @@ def test_states_are_pooled_as_encode_pools_them(made: Made, mode: str) -> None:
     assert found.record["pooling"] == mode
     for layer in range(3):
         expected = model.encode(texts, layer=layer, normalize=False)
-        np.testing.assert_allclose(found.vectors(layer, found.pooling), expected, atol=1e-6)
+        assert_near(found.vectors(layer, found.pooling), expected, 1e-6)
     names = np.array(found.labels)
     assert names[found.validation.true.argmax(axis=1)].tolist() == labels
 
@@ -80,9 +81,9 @@ def test_a_word_is_the_mean_of_its_pieces(made: Made) -> None:
     owners = [1 if piece.startswith(("##", "un")) else None for piece in pieces]
     first, last = owners.index(1), len(owners) - owners[::-1].index(1)
     assert last - first > 1
-    np.testing.assert_allclose(means[1], np.mean(block.vectors[0][first:last], axis=0), atol=1e-6)
-    np.testing.assert_allclose(means[0], block.vectors[0][1], atol=1e-6)
-    np.testing.assert_allclose(means[5], np.mean(block.vectors[0][-3:-1], axis=0), atol=1e-6)
+    assert_near(means[1], np.mean(block.vectors[0][first:last], axis=0), 1e-6)
+    assert_near(means[0], block.vectors[0][1], 1e-6)
+    assert_near(means[5], np.mean(block.vectors[0][-3:-1], axis=0), 1e-6)
     assert found.validation.true.argmax(axis=1).tolist() == [0, 1, 2, 3, 4, 5] * 3
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.json_files import read_json
+from helpers.near import assert_near
 from helpers.terminal import bertcli, wrong_usage
 from reference.view_cases import LABELS, MASKED, MASKS, TEXTS, VECTORS
 from safetensors.numpy import load_file, save_file
@@ -244,7 +245,7 @@ def test_arrays_of_views_are_those_of_the_library_and_of_the_trace(tmp_path: Pat
             assert np.exp(lens.log_probs[layer.layer, number, best.token]) == pytest.approx(best.score, rel=1e-5)
     traced = library.trace(model, text, keep=lambda path: path.endswith("softmax")).arrays
     weights = library.heads(model, text).weights
-    np.testing.assert_allclose(weights, np.stack([*traced.values()]).reshape(weights.shape), atol=1e-6)
+    assert_near(weights, np.stack([*traced.values()]).reshape(weights.shape), 1e-6)
     bertcli("heads", text, "-o", tmp_path / "h.safetensors")
     np.testing.assert_array_equal(load_file(tmp_path / "h.safetensors")["weights"], weights)
     bertcli("heads", text, "--layer", "3.2", "-o", tmp_path / "h.npz")

@@ -15,6 +15,7 @@ from conftest import Made
 from helpers.checkpoints import ACTIVATIONS, Dense, Sentence, make
 from helpers.family_checkpoints import make_family
 from helpers.json_files import read_json, write_json
+from helpers.near import assert_near
 from helpers.static_models import write_static
 from numpy.typing import NDArray
 from reference.cases import network_cases
@@ -72,7 +73,7 @@ def test_export_gives_the_hidden_states_of_numpy(made: Made, tmp_path: Path, nam
         batch = batch_of(model, shape)
         expected = model.forward(*batch.values())
         found = run(tmp_path / "m.onnx", batch)["last_hidden_state"]
-        np.testing.assert_allclose(at_tokens(found, batch), at_tokens(expected, batch), atol=1e-5)
+        assert_near(at_tokens(found, batch), at_tokens(expected, batch), 1e-5)
 
 
 @pytest.mark.parametrize("head", ["pooler", "mlm", "nsp", "classifier", "token_classifier", "qa", "multiple_choice"])
@@ -87,7 +88,7 @@ def test_export_gives_the_logits_of_every_head(made: Made, tmp_path: Path, head:
     assert made_file.outputs == (("start_logits", "end_logits") if head == "qa" else ("logits",))
     wanted = {"pooler": "pooled"}.get(head, head)
     logits = np.stack([*found.values()], axis=-1) if head == "qa" else found["logits"]
-    np.testing.assert_allclose(logits, expected[wanted], atol=1e-5)
+    assert_near(logits, expected[wanted], 1e-5)
 
 
 def test_export_gives_the_logits_that_a_model_was_made_for(made: Made, tmp_path: Path) -> None:
@@ -118,7 +119,7 @@ def test_export_of_every_family(tmp_path: Path, name: str) -> None:
         found = run(tmp_path / "m.onnx", batch)["last_hidden_state"]
         segments = batch["token_type_ids"] if case.segments else None
         expected = model.forward(batch["input_ids"], segments, batch["attention_mask"])
-        np.testing.assert_allclose(at_tokens(found, batch), at_tokens(expected, batch), atol=1e-5)
+        assert_near(at_tokens(found, batch), at_tokens(expected, batch), 1e-5)
     for head in heads:
         export_file(model, tmp_path / "m.onnx", ExportOptions(head=head, verify=False))
         found = np.stack([*run(tmp_path / "m.onnx", batch).values()], axis=-1)
@@ -159,7 +160,7 @@ def test_export_gives_the_vectors_of_a_sentence_model(made: Made, tmp_path: Path
     exported = export_file(model, tmp_path / "m.onnx", ExportOptions())
     assert exported.outputs == ("last_hidden_state", "sentence_embedding")
     found = run(tmp_path / "m.onnx", tokens_of(model, TEXTS))["sentence_embedding"]
-    np.testing.assert_allclose(found, model.encode(TEXTS), atol=1e-5)
+    assert_near(found, model.encode(TEXTS), 1e-5)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "lasttoken", "pooler"])
@@ -167,7 +168,7 @@ def test_export_gives_the_vectors_asked_for(made: Made, tmp_path: Path, pooling:
     model, normalize = bertcli.load(made()), pooling != "mean"
     export_file(model, tmp_path / "m.onnx", ExportOptions(pooling=pooling, normalize=normalize))
     found = run(tmp_path / "m.onnx", tokens_of(model, TEXTS))["sentence_embedding"]
-    np.testing.assert_allclose(found, model.encode(TEXTS, pooling=pooling, normalize=normalize), atol=1e-5)
+    assert_near(found, model.encode(TEXTS, pooling=pooling, normalize=normalize), 1e-5)
 
 
 def test_export_of_half_the_size_and_of_a_quarter(made: Made, tmp_path: Path) -> None:
@@ -235,9 +236,7 @@ def test_export_of_many_weights_has_a_second_file(
     batch = batch_of(model, (2, 9))
     found = run(tmp_path / "moved" / "m.onnx", batch)["last_hidden_state"]
     expected = model.forward(*batch.values())
-    np.testing.assert_allclose(
-        at_tokens(found, batch), at_tokens(expected, batch), atol=1e-5 if precision == "float32" else 0.2
-    )
+    assert_near(at_tokens(found, batch), at_tokens(expected, batch), 1e-5 if precision == "float32" else 0.2)
 
 
 def test_export_says_what_it_is(made: Made, tmp_path: Path) -> None:
@@ -331,7 +330,7 @@ def test_export_of_a_static_model(tmp_path: Path, layout: str, caplog: pytest.Lo
     assert modules[0] == modules[1]
     batch = tokens_of(model, TEXTS)
     found = run(tmp_path / "out" / "onnx" / "model.onnx", batch)["sentence_embedding"]
-    np.testing.assert_allclose(found, model.encode(TEXTS), atol=1e-5)
+    assert_near(found, model.encode(TEXTS), 1e-5)
 
 
 def test_export_says_what_it_cannot_leave_out(made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -425,4 +424,4 @@ def test_export_of_the_textbook_model(tmp_path: Path) -> None:
     batch["attention_mask"][:] = 1
     expected = model.outputs(batch["input_ids"])["mlm"]
     assert expected is not None
-    np.testing.assert_allclose(run(tmp_path / "m.onnx", batch)["logits"], expected, atol=1e-5)
+    assert_near(run(tmp_path / "m.onnx", batch)["logits"], expected, 1e-5)

@@ -13,6 +13,7 @@ import pytest
 from conftest import Made
 from helpers.family_checkpoints import make_family
 from helpers.json_files import read_json, write_json
+from helpers.near import assert_near
 
 import bertcli
 from bertcli.engines import EngineChoice
@@ -54,7 +55,7 @@ def close(one: Any, other: Any) -> None:
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "lasttoken", "pooler"])
 def test_onnx_engine_encodes_as_numpy_does(made: Made, pooling: Pooling) -> None:
     numpy, onnx = both(made())
-    np.testing.assert_allclose(onnx.encode(TEXTS, pooling=pooling), numpy.encode(TEXTS, pooling=pooling), atol=1e-5)
+    assert_near(onnx.encode(TEXTS, pooling=pooling), numpy.encode(TEXTS, pooling=pooling), 1e-5)
 
 
 DOINGS: dict[str, tuple[str, Callable[[Model], Any]]] = {
@@ -100,7 +101,7 @@ def test_onnx_engine_cuts_long_texts_into_windows(tmp_path: Path, name: str) -> 
         for _ in range(2):
             states = numpy.forward(ids, None, mask)
             # Random states of long texts reach 3: their rounding is a share of the largest number.
-            np.testing.assert_allclose(onnx.forward(ids, None, mask), states, atol=1e-5 * np.abs(states).max())
+            assert_near(onnx.forward(ids, None, mask), states, 1e-5 * np.abs(states).max())
             mask[:, 1::3] = 0
 
 
@@ -109,7 +110,7 @@ def test_onnx_engine_leaves_out_masked_tokens(made: Made) -> None:
     generator = np.random.default_rng(0)
     ids, mask = generator.integers(0, numpy.config.vocab_size, (9, 20)), generator.integers(0, 2, (9, 20))
     mask[0], mask[1] = 0, 1
-    np.testing.assert_allclose(onnx.forward(ids, None, mask), numpy.forward(ids, None, mask), atol=1e-5)
+    assert_near(onnx.forward(ids, None, mask), numpy.forward(ids, None, mask), 1e-5)
     assert onnx.forward(np.empty((0, 5), int)).shape == (0, 5, numpy.config.hidden_size)
 
 
@@ -161,13 +162,13 @@ def test_onnx_engine_goes_with_a_pickled_model(made: Made) -> None:
     model = bertcli.load(made(), engine="onnx-int8")
     again = pickle.loads(pickle.dumps(model))
     assert again.engine == model.engine == EngineChoice("onnx-int8", "cpu")
-    np.testing.assert_allclose(again.encode(TEXTS), model.encode(TEXTS), atol=1e-6)
+    assert_near(again.encode(TEXTS), model.encode(TEXTS), 1e-6)
 
 
 def test_onnx_engine_works_in_worker_processes(made: Made) -> None:
     model = bertcli.load(made(), engine="onnx")
     alone, shared = (model.encode(TEXTS * 20, batch_tokens=60, workers=count) for count in (1, 2))
-    np.testing.assert_allclose(alone, shared, atol=1e-6)
+    assert_near(alone, shared, 1e-6)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from conftest import Made
+from helpers.near import assert_near
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,7 +81,7 @@ def test_onnx_session_computes_no_padding(made: Made, monkeypatch: pytest.Monkey
     (shapes,) = runs
     assert shapes["input_ids"] == (sum(lengths),)
     assert shapes["attention_mask"] == (3, max(lengths)), "attention alone is padded"
-    np.testing.assert_allclose(vectors, bertcli.load(made()).encode(texts), atol=1e-5)
+    assert_near(vectors, bertcli.load(made()).encode(texts), 1e-5)
 
 
 def test_onnx_session_knows_the_devices_there_are(monkeypatch: pytest.MonkeyPatch) -> None:

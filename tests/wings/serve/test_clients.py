@@ -13,6 +13,7 @@ import openai
 import pytest
 from conftest import Made
 from helpers.json_files import write_json
+from helpers.near import assert_near
 from helpers.served import Running, serving
 from huggingface_hub import InferenceClient
 from reference import task_cases as cases
@@ -55,10 +56,10 @@ def test_openai(rag: Running, sentence: Model) -> None:
     with openai.OpenAI(base_url=f"{rag.url}/v1", api_key="none", max_retries=0) as client:
         for given in ({}, {"encoding_format": "float"}):  # without a word it asks for base64, and decodes it
             answer = client.embeddings.create(model="text-embedding-3-small", input=TEXTS, **given)
-            np.testing.assert_allclose([each.embedding for each in answer.data], vectors, atol=1e-6)
+            assert_near([each.embedding for each in answer.data], vectors, 1e-6)
         cut = client.embeddings.create(model="x", input=TEXTS[0], dimensions=16)
         expected = sentence.encode([TEXTS[0]], truncate_dim=16, normalize=True)
-        np.testing.assert_allclose([cut.data[0].embedding], expected, atol=1e-6)
+        assert_near([cut.data[0].embedding], expected, 1e-6)
         assert cut.usage.prompt_tokens == len(sentence.tokenizer.encode([TEXTS[0]])[0].ids)
         assert next(model.id for model in client.models.list()) == "bert-mini-sentence"
         with pytest.raises(openai.UnprocessableEntityError, match="cannot be cut to 999"):
@@ -76,7 +77,7 @@ def test_cohere(rag: Running, made: Made, version: int) -> None:
         results = client.rerank(model="rerank-v3.5", query=cases.QUERY, documents=documents, top_n=4).results
     assert [each.index for each in results] == [record["corpus_id"] for record in expected[:4]]
     scores = [each.relevance_score for each in results]
-    np.testing.assert_allclose(scores, [record["score"] for record in expected[:4]], atol=1e-6)
+    assert_near(scores, [record["score"] for record in expected[:4]], 1e-6)
 
 
 def test_cohere_embeds(rag: Running, sentence: Model) -> None:
@@ -91,19 +92,19 @@ def test_cohere_embeds(rag: Running, sentence: Model) -> None:
             client.embed(texts=["tea " * 600], truncate="NONE", **asked)
         ends = [client.embed(texts=["tea " * 300 + "dog " * 300], truncate=end, **asked) for end in ("START", "END")]
     found = answer.embeddings
-    np.testing.assert_allclose(found.float_, vectors, atol=1e-6)
+    assert_near(found.float_, vectors, 1e-6)
     assert found.base64 == [base64.b64encode(np.array(row, "<f4").tobytes()).decode() for row in found.float_]
     scale = 127 / np.abs(vectors).max(axis=1, keepdims=True)
-    np.testing.assert_allclose(found.int8, vectors * scale, atol=0.51)
+    assert_near(found.int8, vectors * scale, 0.51)
     np.testing.assert_array_equal(found.uint8, np.array(found.int8) + 128)
     np.testing.assert_array_equal(np.unpackbits(np.array(found.ubinary, np.uint8), axis=1), vectors > 0)
     np.testing.assert_array_equal(found.binary, np.array(found.ubinary) - 128)
     assert answer.texts == TEXTS
     assert answer.meta.billed_units.input_tokens == sum(len(one.ids) for one in sentence.tokenizer.encode(TEXTS))
-    np.testing.assert_allclose(alone.float_, sentence.encode(TEXTS, truncate_dim=16, normalize=True), atol=1e-6)
+    assert_near(alone.float_, sentence.encode(TEXTS, truncate_dim=16, normalize=True), 1e-6)
     assert alone.int8 is None
     kept = sentence.encode(["dog " * 254, "tea " * 254])
-    np.testing.assert_allclose([one.embeddings.float_[0] for one in ends], kept, atol=1e-5)
+    assert_near([one.embeddings.float_[0] for one in ends], kept, 1e-5)
 
 
 def test_openai_clients_may_send_ids_of_the_models_own_vocabulary(sentence: Model) -> None:
@@ -116,9 +117,9 @@ def test_openai_clients_may_send_ids_of_the_models_own_vocabulary(sentence: Mode
         with openai.OpenAI(base_url=f"{running.url}/v1", api_key="none", max_retries=0) as client:
             for ids in (bare, framed):
                 data = client.embeddings.create(model="x", input=ids, encoding_format="float").data
-                np.testing.assert_allclose([each.embedding for each in data], vectors, atol=1e-6)
+                assert_near([each.embedding for each in data], vectors, 1e-6)
             one = client.embeddings.create(model="x", input=bare[0], encoding_format="float")
-            np.testing.assert_allclose(one.data[0].embedding, vectors[0], atol=1e-6)
+            assert_near(one.data[0].embedding, vectors[0], 1e-6)
             assert one.usage.prompt_tokens == len(framed[0])
         long = running.ask("/v1/embeddings", {"input": [bare[0] * 100]})
         assert (long.headers["x-truncated"], long.body["truncated"][0]["kept"]) == ("0", 256)
@@ -134,7 +135,7 @@ def test_hub_client_of_several_models_names_one_or_asks_what_one_alone_can(sente
         hubs = [InferenceClient(model=f"{running.url}/models/{one.name}", token="none") for one in (sentence, filler)]
         with hubs[0], hubs[1]:
             vector = hubs[0].feature_extraction(TEXTS[0])
-            np.testing.assert_allclose(vector, sentence.encode([TEXTS[0]]), atol=1e-6)
+            assert_near(vector, sentence.encode([TEXTS[0]]), 1e-6)
             words = hubs[1].fill_mask("She poured a cup of hot [MASK].", top_k=3)
             assert [each.token_str for each in words] == ["tea", "water", "coffee"]
         question, context = cases.QUESTIONS[0]
@@ -147,12 +148,10 @@ def test_hub_client_of_several_models_names_one_or_asks_what_one_alone_can(sente
 @pytest.mark.parametrize("one", ["bert-mini-sentence"], indirect=True)
 def test_hub_client_embeds(one: tuple[InferenceClient, Model]) -> None:
     hub, model = one
-    np.testing.assert_allclose(
-        hub.feature_extraction(TEXTS[0], normalize=True, truncate=True), model.encode([TEXTS[0]]), atol=1e-6
-    )
+    assert_near(hub.feature_extraction(TEXTS[0], normalize=True, truncate=True), model.encode([TEXTS[0]]), 1e-6)
     similar = hub.sentence_similarity(TEXTS[0], other_sentences=TEXTS[1:])
     vectors = model.encode(TEXTS, normalize=True)
-    np.testing.assert_allclose(similar, vectors[1:] @ vectors[0], atol=2e-6)
+    assert_near(similar, vectors[1:] @ vectors[0], 2e-6)
 
 
 @pytest.mark.parametrize("one", ["bert-mini-sentiment"], indirect=True)
@@ -240,7 +239,7 @@ def test_other_programs_get_a_vector_for_each_text(rag: Running, sentence: Model
     assert len(rows) == len(TEXTS)
     if path == "/embed":
         normalize = None if body.get("normalize", True) else False
-        np.testing.assert_allclose(rows, sentence.encode(TEXTS, normalize=normalize), atol=1e-5)
+        assert_near(rows, sentence.encode(TEXTS, normalize=normalize), 1e-5)
 
 
 def test_as_many_inputs_as_programs_send(rag: Running, sentence: Model) -> None:
@@ -249,9 +248,7 @@ def test_as_many_inputs_as_programs_send(rag: Running, sentence: Model) -> None:
     data = rag.given("/v1/embeddings", {"input": texts})["data"]
     assert [each["index"] for each in data] == [*range(2048)]
     some = [0, 999, 2047]
-    np.testing.assert_allclose(
-        [data[i]["embedding"] for i in some], sentence.encode([texts[i] for i in some]), atol=1e-6
-    )
+    assert_near([data[i]["embedding"] for i in some], sentence.encode([texts[i] for i in some]), 1e-6)
     refused = rag.ask("/v1/embeddings", {"input": [*texts, "one more"]})
     assert refused.status == 422
     assert refused.body["error"]["code"] == "too_many"
@@ -267,10 +264,10 @@ def test_a_model_with_prompts_has_those_of_queries_and_documents(tmp_path: Path)
         for role, name in (("query", "query"), ("search_document", "document"), ("retrieval.query", "query")):
             found = running.given("/v1/embeddings", {"input": TEXTS, "input_type": role})["data"]
             expected = model.encode(TEXTS, prompt_name=name)
-            np.testing.assert_allclose([each["embedding"] for each in found], expected, atol=1e-6)
+            assert_near([each["embedding"] for each in found], expected, 1e-6)
         both = {"input": TEXTS, "input_type": "search_document", "prompt_name": "query"}
         found = running.given("/v1/embeddings", both)["data"]
         expected = model.encode(TEXTS, prompt_name="query")
-        np.testing.assert_allclose([each["embedding"] for each in found], expected, atol=1e-6)
+        assert_near([each["embedding"] for each in found], expected, 1e-6)
         plain = running.given("/v1/embeddings", {"input": TEXTS, "input_type": "clustering"})["data"]
-        np.testing.assert_allclose([each["embedding"] for each in plain], model.encode(TEXTS), atol=1e-6)
+        assert_near([each["embedding"] for each in plain], model.encode(TEXTS), 1e-6)

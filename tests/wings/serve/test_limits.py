@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
 import pytest
 from conftest import Made
 from helpers.checkpoints import damaged, make
+from helpers.near import assert_near
 from helpers.served import Answer, Running, serving
 
 import bertcli
@@ -75,7 +75,7 @@ def test_wrong_bodies(running: Running, body: bytes, status: int, code: str) -> 
 def test_odd_texts_are_texts(running: Running, sentence: Model) -> None:
     texts = ["\x00", "a\x00b", "\u202e", "\ufeff", "💣" * 50, "\\", "</script>"]
     data = running.given("/v1/embeddings", {"input": texts})["data"]
-    np.testing.assert_allclose([one["embedding"] for one in data], sentence.encode(texts), atol=1e-6)
+    assert_near([one["embedding"] for one in data], sentence.encode(texts), 1e-6)
 
 
 def test_every_field_of_every_route_refuses_another_type(running: Running) -> None:
@@ -356,7 +356,7 @@ def test_many_clients_get_their_own_numbers(sentence: Model) -> None:
         for thread in threads:
             thread.join()
     assert len(found) == len(texts)
-    np.testing.assert_allclose([found[number] for number in range(len(texts))], expected, atol=1e-6)
+    assert_near([found[number] for number in range(len(texts))], expected, 1e-6)
 
 
 def test_a_request_larger_than_the_queue_is_answered_where_nothing_waits(sentence: Model) -> None:

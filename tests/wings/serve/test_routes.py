@@ -14,6 +14,7 @@ from helpers.json_files import read_json, write_json
 from helpers.late_folders import DOCUMENTS as LATE_DOCUMENTS
 from helpers.late_folders import write_late
 from helpers.modular import write_asymmetric, write_router
+from helpers.near import assert_near
 from helpers.served import Running, serving
 from openapi_schema_validator import OAS31Validator
 from reference import task_cases as cases
@@ -55,13 +56,13 @@ def test_openai_embeddings(running: Running, models: dict[str, Model]) -> None:
     assert list(answer) == ["object", "data", "model", "usage"]
     assert [(one["object"], one["index"]) for one in answer["data"]] == [("embedding", i) for i in range(4)]
     vectors = np.array([one["embedding"] for one in answer["data"]])
-    np.testing.assert_allclose(vectors, model.encode(TEXTS), atol=1e-6)
+    assert_near(vectors, model.encode(TEXTS), 1e-6)
     assert answer["model"] == model.name
     counted = sum(len(tokens.ids) for tokens in model.tokenizer.encode(TEXTS))
     assert answer["usage"] == {"prompt_tokens": counted, "total_tokens": counted}
     assert running.given("/embeddings", {"input": TEXTS})["data"] == answer["data"]
     alone = running.given("/v1/embeddings", {"input": TEXTS[0]})["data"]
-    np.testing.assert_allclose(alone[0]["embedding"], vectors[0], atol=1e-6)
+    assert_near(alone[0]["embedding"], vectors[0], 1e-6)
 
 
 def test_floats_are_the_shortest_decimals_of_float32(running: Running, models: dict[str, Model]) -> None:
@@ -102,8 +103,8 @@ def test_vectors_that_the_model_leaves_as_they_are_have_length_1_once_they_are_c
         for more in ({}, {"dimensions": 8}, {"dimensions": 8, "normalize": False})
     )
     assert (np.linalg.norm(whole, axis=1) > 2).all()
-    np.testing.assert_allclose(raw, whole[:, :8], atol=1e-5)
-    np.testing.assert_allclose(cut, raw / np.linalg.norm(raw, axis=1, keepdims=True), atol=1e-5)
+    assert_near(raw, whole[:, :8], 1e-5)
+    assert_near(cut, raw / np.linalg.norm(raw, axis=1, keepdims=True), 1e-5)
 
 
 def test_every_token_has_a_vector(running: Running, models: dict[str, Model]) -> None:
@@ -111,7 +112,7 @@ def test_every_token_has_a_vector(running: Running, models: dict[str, Model]) ->
     rows = running.given("/embed_all", {"inputs": TEXTS[:2], "model": model.name})
     (block,) = model.encode_blocks(TEXTS[:2], pooling="none")
     for row, expected in zip(rows, block.vectors, strict=True):
-        np.testing.assert_allclose(row, expected, atol=2e-6)
+        assert_near(row, expected, 2e-6)
 
 
 @pytest.mark.parametrize("role", ["query", "document"])
@@ -123,7 +124,7 @@ def test_late_interaction_has_a_query_and_a_document_side(
     blocks = model.encode_blocks([*LATE_DOCUMENTS], pooling="none", prompt_name=role)
     expected = [vectors for block in blocks for vectors in block.vectors]
     for row, vectors in zip(rows, expected, strict=True):
-        np.testing.assert_allclose(np.reshape(row, vectors.shape), vectors, atol=2e-6)
+        assert_near(np.reshape(row, vectors.shape), vectors, 2e-6)
 
 
 def test_sparse_vectors(running: Running, models: dict[str, Model]) -> None:
@@ -133,7 +134,7 @@ def test_sparse_vectors(running: Running, models: dict[str, Model]) -> None:
         both = [found.keys() & {*vector.indices.tolist()}]
         assert len(both[0]) >= 0.999 * len(vector.indices)
         weights = dict(zip(vector.indices.tolist(), vector.values.tolist(), strict=True))
-        np.testing.assert_allclose([found[i] for i in both[0]], [weights[i] for i in both[0]], atol=1e-5)
+        assert_near([found[i] for i in both[0]], [weights[i] for i in both[0]], 1e-5)
     # Options of dense vectors alone are none of this use: a body that /embed heeds too is answered.
     of_dense = {"normalize": False, "truncate_dim": 4, "layer": 1, "pooling": "cls"}
     assert running.given("/embed_sparse", {"inputs": TEXTS[:2], **of_dense}) == rows
@@ -174,24 +175,24 @@ def test_ids_of_a_query_are_of_the_routers_tokenizer_for_queries(tmp_path: Path)
             assert len(tokens) == {"query": 3, "document": 4}[route]
             for sent in (ids, [token["id"] for token in tokens]):
                 (vector,) = running.given("/embed", {"inputs": [sent], "input_type": route})
-                np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-6)
+                assert_near(vector, expected / np.linalg.norm(expected), 1e-6)
 
 
 def test_ollama(running: Running, models: dict[str, Model]) -> None:
     answer = running.given("/api/embed", {"model": "all-minilm", "input": TEXTS, "truncate": True})
     assert list(answer) == ["model", "embeddings", "total_duration", "load_duration", "prompt_eval_count"]
-    np.testing.assert_allclose(answer["embeddings"], models["embed"].encode(TEXTS), atol=1e-6)
+    assert_near(answer["embeddings"], models["embed"].encode(TEXTS), 1e-6)
 
 
 def test_token_vectors_and_cosines_are_cut_to_their_first_numbers(running: Running, models: dict[str, Model]) -> None:
     model = models["embed"]
     (found,) = running.given("/embed_all", {"inputs": TEXTS[0], "dimensions": 8})
     (block,) = model.encode_blocks([TEXTS[0]], pooling="none", truncate_dim=8, normalize=True)
-    np.testing.assert_allclose(found, block.vectors[0], atol=1e-6)
+    assert_near(found, block.vectors[0], 1e-6)
     inputs = {"source_sentence": TEXTS[0], "sentences": TEXTS[1:]}
     vectors = model.encode(TEXTS, normalize=True, truncate_dim=8).astype(np.float64)
     cosines = running.given("/similarity", {"inputs": inputs, "dimensions": 8})
-    np.testing.assert_allclose(cosines, vectors[1:] @ vectors[0], atol=2e-6)
+    assert_near(cosines, vectors[1:] @ vectors[0], 2e-6)
 
 
 def test_scores_that_routes_compute_have_the_digits_of_a_float32(running: Running) -> None:
@@ -223,7 +224,7 @@ def test_jina_and_cohere_rerank(running: Running, models: dict[str, Model]) -> N
     expected = models["rank"].rank(cases.QUERY, cases.DOCUMENTS, truncation="silent")
     assert [one["index"] for one in answer["results"]] == [record["corpus_id"] for record in expected]
     scores = [one["relevance_score"] for one in answer["results"]]
-    np.testing.assert_allclose(scores, [record["score"] for record in expected], atol=1e-6)
+    assert_near(scores, [record["score"] for record in expected], 1e-6)
     assert all("document" not in one for one in answer["results"])
     assert [cut["index"] for cut in answer["truncated"]] == [2]
     assert answer["truncated"][0]["kept"] == 40 < answer["truncated"][0]["tokens"]
@@ -241,7 +242,7 @@ def test_tei_rerank(running: Running, models: dict[str, Model]) -> None:
     assert [set(one) for one in answer] == [{"index", "score"}] * len(cases.DOCUMENTS)
     raw = running.given("/rerank", body | {"raw_scores": True, "return_text": True})
     logits = _logits(models["rank"])
-    np.testing.assert_allclose([one["score"] for one in raw], [logits[one["index"]] for one in raw], atol=1e-4)
+    assert_near([one["score"] for one in raw], [logits[one["index"]] for one in raw], 1e-4)
     assert [one["text"] for one in raw] == [cases.DOCUMENTS[one["index"]] for one in raw]
     as_jina = running.given("/rerank", {"query": cases.QUERY, "documents": [*cases.DOCUMENTS]})
     assert [one["index"] for one in as_jina["results"]] == [one["index"] for one in answer]
@@ -253,7 +254,7 @@ def test_documents_are_cut_for_cosines_too(running: Running, models: dict[str, M
     answer = running.given("/v1/rerank", body)
     expected = model.encode(documents, max_length=4, truncation="silent") @ model.encode([TEXTS[0]])[0]
     scores = {one["index"]: one["relevance_score"] for one in answer["results"]}
-    np.testing.assert_allclose([scores[0], scores[1]], expected, atol=1e-6)
+    assert_near([scores[0], scores[1]], expected, 1e-6)
     assert [cut["kept"] for cut in answer["truncated"]] == [4, 4]
 
 
@@ -274,7 +275,7 @@ def test_an_embedder_ranks_by_the_cosine(models: dict[str, Model]) -> None:
     cosines = np.maximum(vectors[1:] @ vectors[0], 0)
     assert [one["index"] for one in answer["results"]] == np.argsort(-cosines).tolist()
     found = [one["relevance_score"] for one in answer["results"]]
-    np.testing.assert_allclose(found, np.sort(cosines)[::-1], atol=2e-6)
+    assert_near(found, np.sort(cosines)[::-1], 2e-6)
 
 
 # -------------------------------------------------------------------------------------------------- pipelines' tasks
@@ -286,15 +287,15 @@ def test_predict(running: Running, models: dict[str, Model]) -> None:
     single = running.given("/predict", {"inputs": TEXTS[0], **name})
     (record,) = model.classify([TEXTS[0]])
     assert [one["label"] for one in single] == [one["label"] for one in record["labels"]]
-    np.testing.assert_allclose([o["score"] for o in single], [o["score"] for o in record["labels"]], atol=1e-6)
+    assert_near([o["score"] for o in single], [o["score"] for o in record["labels"]], 1e-6)
     several = running.given("/predict", {"inputs": [[TEXTS[0]], [TEXTS[1]], [TEXTS[3]]], **name})
     assert [len(one) for one in several] == [2, 2, 2]
     (pair,) = model.classify([TEXTS[0]], [TEXTS[1]])
     paired = running.given("/predict", {"inputs": [TEXTS[0], TEXTS[1]], **name})
-    np.testing.assert_allclose([o["score"] for o in paired], [o["score"] for o in pair["labels"]], atol=1e-6)
+    assert_near([o["score"] for o in paired], [o["score"] for o in pair["labels"]], 1e-6)
     (raw,) = model.classify([TEXTS[0]], activation="none")
     found = running.given("/predict", {"inputs": TEXTS[0], "raw_scores": True, **name})
-    np.testing.assert_allclose([o["score"] for o in found], [o["score"] for o in raw["labels"]], atol=1e-5)
+    assert_near([o["score"] for o in found], [o["score"] for o in raw["labels"]], 1e-5)
 
 
 def test_tokenize_and_decode(running: Running, models: dict[str, Model]) -> None:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
 from helpers.forked import MAIN, Forked, forked
+from helpers.near import assert_near
 from helpers.terminal import bertcli as run
 from helpers.terminal import wrong_usage
 
@@ -96,7 +96,7 @@ def test_what_it_says_and_gives() -> None:
         texts = ["A dog ran home.", LONG * 5]
         data = ask(f"{url}/v1/embeddings", {"input": texts})["data"]
         expected = bertcli.load("bert-mini-sentence").encode(texts, truncation="silent")
-        np.testing.assert_allclose([one["embedding"] for one in data], expected, atol=1e-6)
+        assert_near([one["embedding"] for one in data], expected, 1e-6)
         assert ask(f"{url}/fill-mask", {"inputs": "A cup of hot [MASK]."})[0]["token_str"] == "water"
         process.send_signal(signal.SIGINT)
         assert process.wait() == 0
@@ -119,7 +119,7 @@ def test_onnx_runtime_computes_where_it_is_installed_and_can(tmp_path: Path, mon
         *notes, serving = lines
         assert "".join(notes).startswith(said), notes
         assert (len(notes), serving.split()[0]) == (bool(said), "Serving")
-        np.testing.assert_allclose(found, bertcli.load("bert-mini-sentence").encode("a"), atol=1e-5)
+        assert_near(found, bertcli.load("bert-mini-sentence").encode("a"), 1e-5)
     assert [*(tmp_path / "cache").rglob("model.onnx")]
 
 
