@@ -11,7 +11,7 @@ from pathlib import Path
 from bertcli.errors import BertcliError, quoted
 from bertcli.folder.adapter import CONFIG_FILE, read_adapter
 from bertcli.folder.files import Folder, is_plain
-from bertcli.folder.folder_types import adapter_for, adapters_in
+from bertcli.folder.folder_types import adapter_for, adapters_in, files_that_name_backbones
 from bertcli.folder.layout import Layout
 from bertcli.folder.modules import MODULES_FILE
 
@@ -32,15 +32,15 @@ def with_companions(
 
     Errors: BertcliError for what is no adapter, a base that is not to be had, and a model that needs a task.
     """
-    layout = Layout(folder)
-    own = layout.adapters
+    own = adapters_in(folder)
     chosen = adapter_for(prompt_name, own) if adapter is None else own.get(adapter)
     if chosen is not None:
         return Folder(folder.path, adapter=chosen)
     if adapter is not None:
         return _find_adapter(folder, model, adapter, find)
-    if layout.folder_type.has_backbone:
-        return _find_backbone(layout, model, find)
+    # By names alone: the type is told by what is in the files, and `info` shows folders whose files are damaged, too.
+    if any(map(folder.has, files_that_name_backbones())):
+        return _find_backbone(Layout(folder), model, find)
     if folder.has(CONFIG_FILE):
         return _find_base(folder, model, find)
     if own and weights:
