@@ -9,6 +9,7 @@ import pytest
 from helpers.checkpoint_files import write_safetensors
 from helpers.family_checkpoints import make_family
 from helpers.json_files import change_json, write_json
+from helpers.lines import write_lines
 from helpers.near import assert_near
 from helpers.recorded import recorded
 from helpers.sentence_folders import (
@@ -69,7 +70,7 @@ def test_sentence_models_have_the_prompts_of_their_roles(tmp_path: Path, name: s
 def bertcli_search(model: Any, folder: Path) -> list[float]:
     """The scores of all texts for the first of them, by `search_files`."""
     file = folder / "texts.txt"
-    file.write_text("\n".join(ROLE_GOLDEN["texts"]), encoding="utf-8")
+    write_lines(file, ROLE_GOLDEN["texts"])
     return [hit["score"] for hit in bertcli.search_files(ROLE_GOLDEN["texts"][0], file, model=model)]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from conftest import Made
 from helpers.json_files import read_json
+from helpers.lines import write_lines
 from helpers.pipelines import same
 from helpers.terminal import bertcli
 from reference import task_cases as cases
@@ -40,7 +41,7 @@ def test_choices_follow_the_text_or_are_all_arguments(chooser: Path, tmp_path: P
     (alone,) = bertcli(*arguments, TEXTS[0], "--choices", *choices).records
     same(alone["labels"], expected[0]["labels"])
     file = tmp_path / "texts.txt"
-    file.write_text("\n".join(TEXTS), encoding="utf-8")
+    write_lines(file, TEXTS)
     assert bertcli(*arguments, "-i", file, "--choices", *choices).records == expected
     assert bertcli(*arguments, "-i", "-", "--choices", *choices, stdin="\n".join(TEXTS)).records == expected
 

@@ -14,6 +14,7 @@ from helpers.batches import compute_together
 from helpers.checkpoint_files import Dense
 from helpers.checkpoints import Sentence, make
 from helpers.json_files import write_json, write_json_lines
+from helpers.lines import write_lines
 from helpers.near import assert_near
 from helpers.terminal import bertcli, wrong_usage
 from safetensors.numpy import load_file
@@ -115,7 +116,7 @@ def test_commands_of_no_texts_write_no_vectors(ending: str, model: Path, tmp_pat
 def test_commands_similarity_of_the_nearest_texts_is_a_row_a_pair(model: Path, tmp_path: Path) -> None:
     texts = ["tea", "milk", "a cup of tea", "water", "tea", "sand and sea"]
     file = tmp_path / "texts.csv"
-    file.write_text("".join(f"{text}\n" for text in ["review", *texts]), encoding="utf-8")
+    write_lines(file, ["review", *texts])
     source = ["similarity", "-m", str(model), "-i", str(file), "--column", "review"]
     whole = np.array([record["cosine"] for record in bertcli(*source, "--format", "jsonl").records])
     np.fill_diagonal(whole, -2)
@@ -290,7 +291,7 @@ def test_commands_similarity_of_many_texts_goes_to_a_file(
 ) -> None:
     monkeypatch.setattr("bertcli.cli.similarity.MOST_SHOWN", 3)
     lines, file = ["tea", "milk", "water", "sand"], tmp_path / "in.txt"
-    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_lines(file, lines)
     arguments: list[str | Path] = ["similarity", "-m", model]
     arguments += lines if given == "arguments" else ["-i", file] if given == "file" else []
     stdin = file.read_text(encoding="utf-8") if given == "pipe" else None

@@ -15,6 +15,7 @@ from helpers.bge_m3 import write_bge_m3
 from helpers.checkpoints import Sentence
 from helpers.draws import FEW, draw
 from helpers.json_files import write_json, write_json_lines
+from helpers.lines import write_lines
 from helpers.options_of_commands import options_of
 from helpers.terminal import Result, bertcli
 from reference import task_cases as tasks
@@ -255,9 +256,9 @@ def folder(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
         for i in range(15)
     ]
     rows = [f"{text},{'yes' if i % 3 else 'no'},{'yes' if i % 2 else 'no'}" for i, text in enumerate(texts)]
-    (root / "labelled.csv").write_text("\n".join(["text,label,other", *rows]) + "\n", encoding="utf-8")
+    write_lines(root / "labelled.csv", ["text,label,other", *rows])
     long = [f"{text} {LONG},{label}" for text, label in (row.split(",")[:2] for row in rows)]
-    (root / "long.csv").write_text("\n".join(["text,label", *long]) + "\n", encoding="utf-8")
+    write_lines(root / "long.csv", ["text,label", *long])
     tagged = [
         {"tokens": text.split(), "tags": ["O" if len(word) > 3 else "B-X" for word in text.split()]} for text in texts
     ]

@@ -8,6 +8,7 @@ import pytest
 from conftest import Made
 from helpers.batches import compute_together
 from helpers.json_files import read_json_lines, write_json_lines
+from helpers.lines import write_lines
 from helpers.terminal import bertcli, continued
 from reference import task_cases as cases
 
@@ -57,7 +58,7 @@ def test_rank_progress_is_the_share_of_documents(
     monkeypatch.setattr("bertcli.report.progress.progress", progress)
     compute_together(20, monkeypatch)
     documents, file = [f"{word} tea" for word in DOCUMENTS * 9], tmp_path / "documents.txt"
-    file.write_text("\n".join(documents), encoding="utf-8")
+    write_lines(file, documents)
     given: list[str | Path] = ["-i", file] if from_file else [*documents]
     output = tmp_path / "v.jsonl"
     arguments: list[str | Path] = ["rank", "-m", ranker, "tea", *given, "-o", output]

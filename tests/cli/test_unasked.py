@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from helpers.family_checkpoints import make_family
 from helpers.forked import run as forked
+from helpers.lines import write_lines
 from helpers.terminal import bertcli
 from helpers.tokenizer_kinds import write_qwen
 
@@ -86,7 +87,7 @@ def test_a_file_is_for_fill_mask_only_where_most_rows_have_a_mask(tmp_path: Path
     file = tmp_path / "reviews.csv"
     reviews = ["I loved it.", "Awful.", "She hides behind a mask.", "The Mask is a damask.", "He typed [MASK]."]
     rows = [f"{text},{'negative' if text == 'Awful.' else 'positive'}" for text in reviews]
-    file.write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
+    write_lines(file, ["text,label", *rows])
     result = bertcli("evaluate", file, "-m", "bert-mini-sentiment")
     assert (result.status, "accuracy" in result.out) == (0, True), result.err
     masked = tmp_path / "masked.csv"

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from helpers.lines import write_lines
 from helpers.reading import from_files, refusal, texts
 
 from bertcli.errors import BertcliError
@@ -63,7 +64,7 @@ def test_inputs_are_known_where_they_can_be_read_again(tmp_path: Path) -> None:
 
 
 def test_inputs_share_that_has_been_read_grows_to_one(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("".join(f"{i}\n" for i in range(200)), encoding="utf-8")
+    write_lines(tmp_path / "a.txt", range(200))
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b"".join(b'{"text": "%d"}\n' % i for i in range(20_000))))
     rows = from_files([str(tmp_path / "a.txt"), str(tmp_path / "b.jsonl.gz")])
     shares = [rows.share_read() for _ in rows]

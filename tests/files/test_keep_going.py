@@ -11,6 +11,7 @@ import pytest
 from conftest import Made
 from helpers.checkpoints import make
 from helpers.json_files import read_json_lines, write_json_lines
+from helpers.lines import write_lines
 from helpers.terminal import bertcli
 from safetensors.numpy import load_file
 from tokenizers import BertWordPieceTokenizer, Regex
@@ -145,7 +146,7 @@ def test_keep_going_is_named_with_the_line_of_a_text_at_which_the_tokenizer_fail
     assert bertcli("tokenize", "-m", folder, gives_up).status == 1
     labelled = tmp_path / "labelled.csv"
     rows = [f"{word} tea,{label}" for word in ("hot", "cold", "the") for label in ("x", "y")]
-    labelled.write_text("\n".join(["text,label", *rows, f"{gives_up},x"]) + "\n")
+    write_lines(labelled, ["text,label", *rows, f"{gives_up},x"])
     corpus = tmp_path / "corpus"
     (corpus / "qrels").mkdir(parents=True)
     documents = [{"_id": str(number), "text": text} for number, text in enumerate(("tea", gives_up))]
@@ -199,7 +200,7 @@ def test_keep_going_leaves_no_vectors_of_tokens(model: Path, source: Path, tmp_p
 def test_keep_going_keeps_the_ids_of_rows(model: Path, tmp_path: Path) -> None:
     source, target = tmp_path / "in.jsonl", tmp_path / "v.parquet"
     rows = ['{"id": 7, "text": "tea"}', '{"id": 8, "txt": "tea"}', '{"id": 9, "text": 1}', '{"id": [], "text": "tea"}']
-    source.write_text("\n".join(rows))
+    write_lines(source, rows)
     arguments = ["encode", "-m", str(model), "-i", str(source), "--id-column", "id", "--keep-going"]
     records = bertcli(*arguments, "--format", "jsonl").records
     assert [record.get("id") for record in records] == [7, 8, 9, None]
@@ -207,7 +208,7 @@ def test_keep_going_keeps_the_ids_of_rows(model: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     assert bertcli(*arguments, "-o", str(target)).status == 1
     assert parquet.read_table(target).column("id").to_pylist() == ["7", "8", "9", None]
-    source.write_text("\n".join([*rows, f'{{"id": {10**30}, "text": "tea"}}']))
+    write_lines(source, [*rows, f'{{"id": {10**30}, "text": "tea"}}'])
     assert bertcli(*arguments, "-o", str(target)).status == 1
     assert parquet.read_table(target).column("id").to_pylist() == ["7", "8", "9", None, f"{10**30}"]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.lines import write_lines
 from helpers.reading import from_files
 
 from bertcli.errors import BertcliError
@@ -55,7 +56,7 @@ def test_texts_are_grouped_alike_however_they_are_stored(count: int, tmp_path: P
         files.append(tmp_path / f"{i}.txt.gz")
         part = lines[i * 700 // count : (i + 1) * 700 // count]
         files[-1].write_bytes(gzip.compress("".join(f"{line}\n" for line in part).encode()))
-    (tmp_path / "all.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_lines(tmp_path / "all.txt", lines)
     expected = [[text.text for text in group] for group in from_files([str(tmp_path / "all.txt")]).grouped(50, 4)]
     found = [[text.text for text in group] for group in from_files([str(file) for file in files]).grouped(50, 4)]
     assert found == expected

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from helpers.json_files import write_json
+from helpers.lines import write_lines
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
@@ -24,7 +25,7 @@ def word_piece_tagger(
     """A BERT of these word pieces, lower case; a piece that `label_of` does not name has label 0."""
     pieces = [*OF_BERT, *pieces]
     _write_network(folder, "bert", pieces, label_of, labels)
-    (folder / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    write_lines(folder / "vocab.txt", pieces)
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": true}', encoding="utf-8")
     return folder
 

@@ -24,6 +24,7 @@ from helpers.batches import compute_together
 from helpers.deadlines import SECONDS
 from helpers.deadlines import started as in_time
 from helpers.json_files import write_json_lines
+from helpers.lines import write_lines
 from helpers.reading import from_files
 from helpers.terminal import bertcli as run
 from helpers.terminal import continued
@@ -247,7 +248,7 @@ def test_workers_error_comes_after_what_is_before_it(workers: int, model: Model,
     source = tmp_path / "in.jsonl"
     rows = [json.dumps({"text": "tea with rain"})] * 30
     for row, message in (("{", "line 31: not valid JSON"), (json.dumps({"text": "rain " * 60}), "tokens, more than")):
-        source.write_text("".join(line + "\n" for line in [*rows, row, *rows]), encoding="utf-8")
+        write_lines(source, [*rows, row, *rows])
         blocks = iter(
             model.encode_blocks(from_files([str(source)]), batch_tokens=20, truncation="error", workers=workers)
         )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.json_files import write_json
+from helpers.lines import write_lines
 from helpers.served import serving
 from helpers.terminal import bertcli as command
 
@@ -41,7 +42,7 @@ def in_run(file: Path) -> list[float]:
 def write_beir(folder: Path) -> Path:
     (folder / "qrels").mkdir(parents=True)
     documents = [json.dumps({"_id": f"d{number}", "text": text}) for number, text in enumerate(TEXTS)]
-    (folder / "corpus.jsonl").write_text("\n".join(documents))
+    write_lines(folder / "corpus.jsonl", documents)
     write_json(folder / "queries.jsonl", {"_id": "q", "text": QUERY})
     (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\td0\t1\n")
     return folder
@@ -50,7 +51,7 @@ def write_beir(folder: Path) -> Path:
 def test_one_query_has_one_score_with_each_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = prompted("bert-mini-sentence", tmp_path / "prompted")
-    Path("t.txt").write_text("\n".join(TEXTS))
+    write_lines(Path("t.txt"), TEXTS)
     model = bertcli.load(folder)
     (query,) = model.encode([QUERY], prompt_name="query", normalize=True)
     expected = (model.encode(TEXTS, prompt_name="document", normalize=True) @ query).tolist()
@@ -87,7 +88,7 @@ def test_one_query_has_one_score_with_each_document(tmp_path: Path, monkeypatch:
 def test_vectors_without_their_prompt_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = prompted("bert-mini-sentence", tmp_path / "prompted")
-    Path("t.txt").write_text("\n".join(TEXTS))
+    write_lines(Path("t.txt"), TEXTS)
     assert command("encode", "-m", folder, "-i", "t.txt", "-o", "plain.npy").status == 0
     assert command("encode", "-m", folder, "-i", "t.txt", "-o", "q.npy", "--prompt-name", "query").status == 0
     ran = command("search", QUERY, "-m", folder, "-i", "plain.npy")
@@ -112,7 +113,7 @@ def test_sparse_vectors_have_these_prompts_too(tmp_path: Path, monkeypatch: pyte
     write_json(folder / "modules.json", entries)
     (folder / "1_SpladePooling").mkdir()
     (folder / "1_SpladePooling" / "config.json").write_text("{}")
-    Path("t.txt").write_text("\n".join(TEXTS))
+    write_lines(Path("t.txt"), TEXTS)
     model = bertcli.load(folder)
 
     def dense(texts: list[str], name: str) -> Any:

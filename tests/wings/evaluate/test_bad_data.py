@@ -8,6 +8,7 @@ import pytest
 from conftest import Made
 from helpers.checkpoints import damaged
 from helpers.json_files import write_json, write_json_lines
+from helpers.lines import write_lines
 from helpers.terminal import bertcli, wrong_usage
 from wings.evaluate.test_tasks import judged
 
@@ -52,7 +53,7 @@ def test_a_bad_row_is_named_and_can_be_left_out(made: Made, tmp_path: Path, name
     good, bad, why = BAD[name]
     file, model = tmp_path / "data.jsonl", model_for(good, made)
     rows = [json.dumps(good), bad if isinstance(bad, str) else json.dumps(bad), json.dumps(good)]
-    file.write_text("".join(row + "\n" for row in rows))
+    write_lines(file, rows)
     task = ["--task", "sts"] if good is SCORED else []
     error = bertcli("evaluate", file, *model, *task).error
     assert f"{file}, {why}" in error
@@ -510,7 +511,7 @@ def test_a_probe_reads_a_file_without_a_header(tmp_path: Path) -> None:
     rows = [f"{'good' if i % 2 else 'bad'} {i};{i % 2}" for i in range(8)]
     named, bare = tmp_path / "named.csv", tmp_path / "bare.tsv"
     named.write_text("\n".join(["text,label", *rows]).replace(";", ","), encoding="utf-8")
-    bare.write_text("\n".join(rows), encoding="utf-8")
+    write_lines(bare, rows)
     expected = bertcli("probe", "-i", named, "--folds", "3", "--format", "json")
     options = ("--no-header", "--delimiter", ";", "--label-column", "2")
     found = bertcli("probe", "-i", bare, "--folds", "3", "--format", "json", *options)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from helpers.known_taggers import word_piece_tagger
+from helpers.lines import write_lines
 from helpers.terminal import bertcli
 from wings.evaluate.test_tasks import judged, lines
 
@@ -84,7 +85,7 @@ def test_gold_in_three_shapes_gives_the_same_figures(tagger: Path, tmp_path: Pat
         label = "LOC" if "york" in text else "PER"
         in_characters.append({"text": text, "entities": [[start, end, label] for start, end in spans]})
     columns = tmp_path / "a.conll"
-    columns.write_text("\n".join(in_columns), encoding="utf-8")
+    write_lines(columns, in_columns)
     files = [lines(tmp_path / "rows.jsonl", in_rows), columns, lines(tmp_path / "chars.jsonl", in_characters)]
     every = [of_model(file, tagger) for file in files]
     for name in ("covered", "f1", "precision", "recall", "macro_f1", "f1:PER", "f1:LOC"):

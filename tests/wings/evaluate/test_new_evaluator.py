@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.lines import write_lines
 from helpers.package_copy import copy_package
 from helpers.printed import program_of
 
@@ -69,7 +70,7 @@ def test_a_new_evaluator_is_a_file_and_a_line(tmp_path: Path) -> None:
     options.write_text(code.replace("TASKS = {\n", 'TASKS = {\n    "length": "length",\n', 1), encoding="utf-8")
     data = tmp_path / "data.jsonl"
     rows = [json.dumps({"text": text, "length": length}) for text, length in ROWS]
-    data.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    write_lines(data, rows)
 
     commands = [
         ["evaluate", "data.jsonl", "--at-least", "within@2=1", "--format", "jsonl"],

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.json_files import read_json_lines, write_json, write_json_lines
+from helpers.lines import write_lines
 from helpers.terminal import bertcli
 
 import bertcli as library
@@ -66,7 +67,7 @@ def test_sts_is_told_from_two_texts_and_a_score(tmp_path: Path, ending: str) -> 
         lines(file, rows)
     else:
         mark = "," if ending == "csv" else "\t"
-        file.write_text("\n".join([mark.join(rows[0]), *(mark.join(map(str, row.values())) for row in rows)]))
+        write_lines(file, [mark.join(rows[0]), *(mark.join(map(str, row.values())) for row in rows)])
     record = judged(file)
     assert record["task"] == "sts"
     assert [*values(record)] == ["spearman", "pearson"], "no dot products: the vectors have length 1"

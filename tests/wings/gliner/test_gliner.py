@@ -13,6 +13,7 @@ from helpers.checkpoints import make
 from helpers.gliner import CASES, LABELS, MODES, TEXTS, write_gliner
 from helpers.gliner2 import write_gliner2
 from helpers.json_files import change_json
+from helpers.lines import write_lines
 from helpers.near import assert_near
 from helpers.pipelines import same
 from helpers.recorded import recorded
@@ -121,7 +122,7 @@ def test_gliner_by_the_command(folder: Path, tmp_path: Path) -> None:
     table = command("tag", "-m", folder, "--labels", NAMED, TEXTS[1])
     assert " ".join(table.out.splitlines()[-1].split()) == "person 0.7612 Berlin 0 6"
     file = tmp_path / "texts.txt"
-    file.write_text("\n".join(TEXTS), encoding="utf-8")
+    write_lines(file, TEXTS)
     written = tmp_path / "entities.csv"
     assert command("tag", "-m", folder, "--labels", NAMED, "-i", file, "-o", written).status == 0
     with written.open(encoding="utf-8", newline="") as rows:

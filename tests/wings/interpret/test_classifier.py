@@ -15,6 +15,7 @@ from helpers.checkpoints import make
 from helpers.crashes import break_off
 from helpers.json_files import read_json, write_json
 from helpers.late_folders import write_late
+from helpers.lines import write_lines
 from helpers.near import assert_near
 from helpers.recorded import recorded
 from helpers.static_models import write_static
@@ -136,7 +137,7 @@ def test_several_labels_a_text(made: Made, tmp_path: Path) -> None:
     assert {len(some) for some in labels} >= {0, 1, 2}
     data, file = tmp_path / "data.jsonl", tmp_path / "made.safetensors"
     rows = [json.dumps({"text": text, "label": some}) for text, some in zip(texts, labels, strict=True)]
-    data.write_text("\n".join(rows))
+    write_lines(data, rows)
     left = bertcli("probe", "-i", data, "-m", folder, "--layer", "1", "-o", file, "--folds", "3")
     assert left.status == 0, left.err
     assert "3 labels, of which a text may have several" in " ".join(left.out.split())

@@ -10,6 +10,7 @@ import pytest
 from conftest import Made
 from helpers.checkpoint_files import Dense, Sentence, write_weights
 from helpers.json_files import write_json
+from helpers.lines import write_lines
 from helpers.near import assert_near
 from helpers.recorded import recorded
 from helpers.static_models import write_static
@@ -300,12 +301,12 @@ def test_numbers_are_labels_and_a_row_without_one_is_left_out(made: Made, tmp_pa
     texts, _ = labelled()
     file, model = tmp_path / "data.jsonl", ("-m", made(seed=7, tokenizer="both"))
     rows = [json.dumps({"text": text, "label": i % 2}) for i, text in enumerate(texts)]
-    file.write_text("\n".join([*rows, json.dumps({"text": "x", "label": ""})]))
+    write_lines(file, [*rows, json.dumps({"text": "x", "label": ""})])
     assert (
         "line 41: there is no label: mend it, or leave such rows out (--keep-going)"
         in bertcli("probe", "-i", file, *model).error
     )
-    file.write_text("\n".join([*rows, json.dumps({"text": "x", "label": ""}), "{}"]))
+    write_lines(file, [*rows, json.dumps({"text": "x", "label": ""}), "{}"])
     left = bertcli("probe", "-i", file, *model, "--keep-going", "--format", "json")
     record = left.json
     assert (record["labels"], record["count"]) == (["0", "1"], 40)
@@ -383,7 +384,7 @@ def test_clusters_are_in_one_fold_and_resampled_together(tmp_path: Path) -> None
     nouns = ["tea", "rain", "cat", "dog", "river", "house", "king", "film", "road", "tree", "book", "car"]
     rows = [f"the {noun} {ending},{'ab'[i % 5 % 2]},{noun}" for i, noun in enumerate(nouns) for ending in ENDINGS]
     file = tmp_path / "nouns.csv"
-    file.write_text("\n".join(["text,label,noun", *rows]) + "\n", encoding="utf-8")
+    write_lines(file, ["text,label,noun", *rows])
     options = ("--layer", "0", "--format", "json", *SENTIMENT)
     alone = bertcli("probe", "-i", file, *options).json["layers"][0]["accuracy"]
     together = bertcli("probe", "-i", file, *options, "--cluster", "noun").json["layers"][0]["accuracy"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import Made
 from helpers.json_files import read_json, write_json, write_json_lines
+from helpers.lines import write_lines
 from helpers.terminal import bertcli, wrong_usage
 
 import bertcli as library
@@ -214,7 +215,7 @@ def test_search_says_which_chunk_of_a_text_is_nearest(ending: str, model: Path, 
 def test_search_takes_queries_from_a_file_beside_others(model: Path, corpus: Path, tmp_path: Path) -> None:
     bertcli("encode", "-m", model, "-i", corpus, "-o", tmp_path / "v.npy")
     file = tmp_path / "queries.txt"
-    file.write_text("".join(f"{text}\n" for text in TEXTS[1:4]), encoding="utf-8")
+    write_lines(file, TEXTS[1:4])
     command = ("search", "-m", model, "-i", tmp_path / "v.npy", "--query-file", file, "--format", "jsonl")
     several = bertcli(*command, TEXTS[0]).records
     assert [record["nearest"][0]["row"] for record in several] == [0, 1, 2, 3]
