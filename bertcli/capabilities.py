@@ -32,7 +32,7 @@ MADE_FOR = {
 }
 
 
-# Words for what a model was not trained for.
+# Words for what a model was not trained for; of a use that has none here, such as a plugin's, its name.
 _WORDS = {"encode": "sentence vectors"}
 M = TypeVar("M")
 
@@ -84,9 +84,9 @@ def _every_use(model: LoadedModel) -> Iterator[str]:
     return filter(runs, dict.fromkeys(_stated_uses(model)))
 
 
-def is_trained(model: LoadedModel, works: Sequence[str]) -> bool:
+def is_trained(model: LoadedModel, uses: Sequence[str]) -> bool:
     """True if a model was trained for one of these uses: what its files state first is among them."""
-    return next(_stated_uses(model), None) in works
+    return next(_stated_uses(model), None) in uses
 
 
 def which(models: Iterable[M], trained: Callable[[M], bool], can: Callable[[M], bool]) -> Iterator[M]:
@@ -109,12 +109,12 @@ def which(models: Iterable[M], trained: Callable[[M], bool], can: Callable[[M], 
         yield from able
 
 
-def untrained(model: LoadedModel, works: Sequence[str]) -> str | None:
+def untrained(model: LoadedModel, uses: Sequence[str]) -> str | None:
     """A note on a model that was given for what it was not trained for; None if it was."""
-    if is_trained(model, works):
+    if is_trained(model, uses):
         return None
     return (
-        f"{model.name} ({purpose(model)}) was not trained for {' or '.join(map(_WORDS.__getitem__, works))}: its "
+        f"{model.name} ({purpose(model)}) was not trained for {' or '.join(_WORDS.get(use, use) for use in uses)}: its "
         "similarities may say nothing; leave out -m for the bundled model, which was."
     )
 

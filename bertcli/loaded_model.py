@@ -82,7 +82,7 @@ class LoadedModel:
     name: str
     # Its paths are absolute: some files are read only when first needed.
     layout: "Layout | None" = None
-    uses: "tuple[TensorUse, ...]" = ()
+    tensor_uses: "tuple[TensorUse, ...]" = ()
     notes: tuple[str, ...] = ()
     has_weights: bool = True
     engine: EngineChoice = NUMPY
@@ -201,7 +201,7 @@ class LoadedModel:
         opened = cls(
             *original,
             layout=layout,
-            uses=checkpoint.uses,
+            tensor_uses=checkpoint.tensor_uses,
             notes=tuple(checkpoint.notes),
             engine=engine,
             original=original,

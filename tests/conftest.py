@@ -1,6 +1,6 @@
 """Fixtures every test may use. A folder here is for a room of bertcli/, and its files for that room's files, but for:
 
-checkpoint  from a folder to a model: folder/, weights/, models/, kinds/
+checkpoint  from a folder to a model: folder/, weights/ (CONTRIBUTING says where rooms without a folder here are tested)
 browser     pages and figures in a browser
 large       memory over growing files; no test
 examples    programs and packages that tests run and install

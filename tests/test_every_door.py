@@ -4,8 +4,9 @@ Of the shell and of Python the words name options (`--only`); of HTTP they do no
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
@@ -27,12 +28,22 @@ from bertcli.wings.agents.roots import Roots
 TEXT = "She lives in Paris."
 MASKED = "A [MASK] and a [MASK]."
 PEOPLE = ["person", "city"]
+
+
+class Tool(NamedTuple):
+    """The assistant's tool of a task: its options, and those that the task always has with it."""
+
+    name: str
+    options: set[str]
+    always: Mapping[str, Any] = MappingProxyType({})
+
+
 # The tool of an assistant for each task, and the option that it has always.
-TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
-    "classify": ("classify", {}),
-    "fill-mask": ("fill_mask", {}),
-    "keywords": ("keywords", {}),
-    "tag": ("redact", {"redact": True}),
+TOOLS = {
+    "classify": Tool("classify", {"candidates", "multi_label", "top_k"}),
+    "fill-mask": Tool("fill_mask", {"targets", "top_k"}),
+    "keywords": Tool("keywords", {"diversity", "ngrams", "top_k"}),
+    "tag": Tool("redact", {"labels", "only", "redact_with"}, {"redact": True}),
 }
 
 
@@ -170,14 +181,15 @@ def over_http(running: Running, task: str, model: str, texts: list[str], options
 
 def of_an_assistant(task: str, model: str, texts: list[str], options: dict[str, Any], folder: Path) -> str | None:
     """The words of the tool; None if it has no such option."""
-    name, always = TOOLS.get(task, ("", {}))
-    if not always.items() <= options.items():
+    expected = TOOLS.get(task)
+    if expected is None or not expected.always.items() <= options.items():
+        return None
+    given = {option: value for option, value in options.items() if option not in expected.always}
+    if not given.keys() <= expected.options:
         return None
     models = of_agents.AvailableModels([model], bertcli.load)
-    tool = next((tool for tool in of_agents.tools(models, Roots([str(folder)])) if tool.name == name), None)
-    given = {option: value for option, value in options.items() if option not in always}
-    if tool is None or not given.keys() <= tool.arguments.keys():
-        return None
+    (tool,) = (tool for tool in of_agents.tools(models, Roots([str(folder)])) if tool.name == expected.name)
+    assert tool.arguments.keys() == {"texts", *expected.options}
     with pytest.raises(BertcliError) as refused:
         tool.call({"texts": texts, **given})
     return str(refused.value)

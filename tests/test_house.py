@@ -131,6 +131,13 @@ def test_imports_point_one_way() -> None:
         assert not up, f"{path} imports {up}"
 
 
+def test_the_list_of_rooms_has_their_order() -> None:
+    table = (ROOT / ".github/ARCHITECTURE.md").read_text(encoding="utf-8").partition("## The rooms")[2]
+    rows = re.findall(r"^\| `([a-z_]+)(?:/|\.py)`", table.partition("## The wings")[0], re.MULTILINE)
+    assert [name for name in rows if name in ORDER] == [name for name in reversed(ORDER) if name in rows]
+    assert {*ORDER} - {*rows} == {"wings", "platforms", "_version"}
+
+
 def test_imports_have_no_circles() -> None:
     TopologicalSorter({name_of(path): ours(path) for path in FILES if name_of(path)}).prepare()
 

@@ -80,7 +80,7 @@ def _network(model: LoadedModel) -> dict[str, Any]:
         "max_tokens": config.max_tokens,
         "parameters": total,
         **({"active_parameters": total - config.idle_parameters} if config.idle_parameters else {}),
-        "dtypes": sorted({use.dtype for use in model.uses if use.path}),
+        "dtypes": sorted({use.dtype for use in model.tensor_uses if use.path}),
         "files": _files(model.folder),
         "notes": list(model.notes),
     }

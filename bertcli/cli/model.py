@@ -44,16 +44,16 @@ def public_name(model: str) -> str:
     return "+".join(Path(part).absolute().name if Path(part).exists() else part for part in parts)
 
 
-def note_untrained(options: ModelOptions, model: "LoadedModel", works: tuple[str, ...]) -> None:
+def note_untrained(options: ModelOptions, model: "LoadedModel", uses: tuple[str, ...]) -> None:
     """Log a note if the model that was given was not trained for a work that has a bundled model.
 
-    No `works`: it is none of these.
+    No `uses`: it is none of these.
     """
-    if not works or options.model is None:
+    if not uses or options.model is None:
         return
     from bertcli.capabilities import untrained
 
-    if note := untrained(model, works):
+    if note := untrained(model, uses):
         logger.info("%s", note)
 
 

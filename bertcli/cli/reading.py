@@ -48,19 +48,34 @@ class Given(NamedTuple):
     options: Any
 
 
-def as_texts(given: Given) -> "Texts":
+def open_texts(given: Given) -> "Texts":
     """Open texts, each a request's text."""
     return read_texts(given.texts, given.options.keep_going, way_on=WAY_ON)
 
 
-def before_choices(given: Given) -> "Texts":
+class Reading(NamedTuple):
+    """How the command of a task reads.
+
+    texts, model, output  its groups of options
+    open                  opens the texts
+    options               the task's options, with what the other groups say of them
+    """
+
+    texts: type[InputOptions]
+    open: Callable[[Given], "Texts"] = open_texts
+    options: Callable[[Given], Any] = lambda given: given.options
+    model: type[ModelOptions] = ModelOptions
+    output: type[OutputOptions] = OutputOptions
+
+
+def open_before_choices(given: Given) -> "Texts":
     """Open texts; the arguments after the first are choices, or with --input all of them."""
     arguments, choices = given.texts.texts or [], given.texts.choice_texts
     texts = arguments[: len(arguments) - len(choices)] or None
-    return as_texts(given._replace(texts=replace(given.texts, texts=texts)))
+    return open_texts(given._replace(texts=replace(given.texts, texts=texts)))
 
 
-def with_choices(given: Given) -> Any:
+def options_with_choices(given: Given) -> Any:
     """The options of `classify` with the choices. Wrong usage is a typer.BadParameter."""
     choices = given.texts.choice_texts
     if given.texts.choices and not choices:
@@ -68,14 +83,14 @@ def with_choices(given: Given) -> Any:
     return replace(given.options, choices=choices) if choices else given.options
 
 
-def as_vectors(given: Given) -> Any:
+def options_of_vectors(given: Given) -> Any:
     """The options of `encode`; refuse what the file cannot hold. Wrong usage is a typer.BadParameter."""
     options, output = given.options, given.output
     output.check_holds(options, given.texts)
     return options.output.with_words(options) if output.shows_table else options
 
 
-def as_questions(given: Given) -> "Texts":
+def open_questions(given: Given) -> "Texts":
     """Open questions, each with the text that holds its answer: one for all, or from its row."""
     from bertcli.files.read.inputs import takes_columns
     from bertcli.files.texts import STANDARD_INPUT
@@ -97,7 +112,7 @@ def as_questions(given: Given) -> "Texts":
     return read_texts(questions, given.options.keep_going, called="question", way_on=WAY_ON)
 
 
-def as_documents(given: Given) -> "Texts":
+def open_documents(given: Given) -> "Texts":
     """Open documents, each with the query: the first argument, or from its row."""
     options, keep_going = given.texts, given.options.keep_going
     if options.query_column is not None:
@@ -134,28 +149,13 @@ def as_documents(given: Given) -> "Texts":
     return with_query(query, source)
 
 
-class Reading(NamedTuple):
-    """How the command of a task reads.
-
-    texts, model, output  its groups of options
-    open                  opens the texts
-    options               the task's options, with what the other groups say of them
-    """
-
-    texts: type[InputOptions]
-    open: Callable[[Given], "Texts"] = as_texts
-    options: Callable[[Given], Any] = lambda given: given.options
-    model: type[ModelOptions] = ModelOptions
-    output: type[OutputOptions] = OutputOptions
-
-
 # A task that gives vectors has other outputs.
-OF_VECTORS = Reading(TextsAlone, options=as_vectors, output=VectorOutput)
+OF_VECTORS = Reading(TextsAlone, options=options_of_vectors, output=VectorOutput)
 READINGS: dict[InputKind, Reading] = {
     TEXTS: Reading(InputOptions),
     TEXTS_WITH_IDS: Reading(TextsAlone),
-    TEXTS_OR_CHOICES: Reading(TextsOrChoices, before_choices, with_choices),
+    TEXTS_OR_CHOICES: Reading(TextsOrChoices, open_before_choices, options_with_choices),
     SINGLE_TEXTS: Reading(SingleTexts),
-    QUESTIONS: Reading(Questions, as_questions),
-    DOCUMENTS: Reading(Documents, as_documents),
+    QUESTIONS: Reading(Questions, open_questions),
+    DOCUMENTS: Reading(Documents, open_documents),
 }

@@ -39,8 +39,9 @@ def run(spec: TaskSpec, reading: Reading, **groups: Any) -> None:
     given = Given(**groups)
     request = complete(spec, reading, given)
     task: Any = begin(request)
+    gives_vectors = spec.arrays is not None
     note_untrained(given.model, task.model, spec.needs(request.options).trained)
-    if spec.arrays is not None:
+    if gives_vectors:
         logger.info("%s.", task.summary)
     results = TaskResults(request, task, given)
     if spec.arrays is not None and given.output.ending in spec.arrays(request.options):

@@ -14,7 +14,7 @@ prompt_options the options of tasks that give vectors: prompts, chunks; **that t
 rank           documents by relevance to a query
 registry       find the specs of tasks: `TaskSpec` holds a task's options, needs, inputs, record and table; **what a
                task needs, reads and answers**
-request        a request, which every door makes; `run` is the only way from one to its results; **what is refused
+request        a request, which every door makes; `begin` is the only way from one to a task; **what is refused
                before any work, and in which order** (rows that cannot be read: cli/request)
 score          how probable each token is, given the others
 tag            entities, and redaction

@@ -1,8 +1,9 @@
-"""A request: a task with its options, on texts, by a model. `run` is the only way from one to its results.
+"""A request: a task with its options, on texts, by a model. `begin` is the only way from one to a task.
 
 The command line, a method of `Model`, a server's route and an assistant's tool each make a `Request`. `begin` refuses,
 before any work, what cannot be done: a file that is read and would be written, sizes above the bounds of the door
-(limits.py), options that do not fit the model (the task's own `plan`).
+(limits.py), options that do not fit the model (the task's own `plan`). `run` yields the results; who resumes a run
+or shows its progress takes the task that `begin` gives to `results` of running/run.py.
 """
 
 from collections.abc import Callable, Generator

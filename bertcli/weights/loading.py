@@ -87,12 +87,12 @@ class Checkpoint:
     config: Config
     heads: tuple[str, ...]
     network: Network
-    uses: tuple[TensorUse, ...]
+    tensor_uses: tuple[TensorUse, ...]
 
     @property
     def notes(self) -> list[str]:
         """A line about unused tensors; empty if there are none."""
-        unused = [use.name for use in self.uses if use.why in (UNUSED, DIFFERENT)]
+        unused = [use.name for use in self.tensor_uses if use.why in (UNUSED, DIFFERENT)]
         if not unused:
             return []
         count = "1 unused tensor" if len(unused) == 1 else f"{len(unused)} unused tensors"

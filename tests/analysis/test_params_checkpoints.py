@@ -33,7 +33,7 @@ CASES: list[dict[str, Any]] = [
 def test_params_checkpoints_rows_add_up_to_the_tensors_that_are_not_ignored(made: Made, case: dict[str, Any]) -> None:
     model = bertcli.load(made(**case))
     summary = bertcli.params(model)
-    counted = [use for use in model.uses if use.use != "ignored"]
+    counted = [use for use in model.tensor_uses if use.use != "ignored"]
     assert summary.total_params == sum(prod(use.shape) for use in counted)
     assert summary.total_bytes == sum(use.bytes for use in counted)
 
@@ -78,7 +78,7 @@ def test_params_checkpoints_a_decoder_of_other_values_is_kept_apart(tmp_path: Pa
     model = bertcli.load(tmp_path)
     assert model.network.mlm is not None
     np.testing.assert_array_equal(model.network.mlm.decoder, doubled.astype(np.float32))
-    (use,) = (use for use in model.uses if use.name == name)
+    (use,) = (use for use in model.tensor_uses if use.name == name)
     assert use.use == "used"
 
 
@@ -86,14 +86,14 @@ def test_params_checkpoints_fewer_heads_mean_more_ignored_tensors(made: Made) ->
     folder = made(head="pretraining")
     whole, part = bertcli.load(folder), bertcli.load(folder, heads="none")
     assert bertcli.params(part).total_params < bertcli.params(whole).total_params
-    assert Counter(use.use for use in part.uses)["ignored"] > 0
+    assert Counter(use.use for use in part.tensor_uses)["ignored"] > 0
 
 
 def test_params_checkpoints_every_tensor_of_the_file_is_listed_with_its_use(made: Made) -> None:
     folder = made(head="pretraining", naming="gamma_beta", tied="stored", position_ids_buffer=True)
     opened = checkpoint_of(folder)
-    uses = {use.name: use for use in opened.uses}
-    assert len(uses) == len(opened.uses)
+    uses = {use.name: use for use in opened.tensor_uses}
+    assert len(uses) == len(opened.tensor_uses)
     assert uses["bert.embeddings.LayerNorm.gamma"].use == "renamed"
     assert uses["bert.embeddings.LayerNorm.gamma"].path == "embeddings.norm.weight"
     assert uses["bert.embeddings.word_embeddings.weight"].use == "used"
@@ -112,6 +112,6 @@ def test_params_checkpoints_a_second_copy_is_one_only_if_its_values_are(
     tensors[name] = ("F32", open_tensors(Folder(folder))[f"bert.{name}"].float32() + (0 if alike else 1))
     write_safetensors(folder / "model.safetensors", tensors)
     model = bertcli.load(folder)
-    (note,) = {use.note for use in model.uses if use.name.endswith(name)} - {""}
+    (note,) = {use.note for use in model.tensor_uses if use.name.endswith(name)} - {""}
     assert note == f"{'a second copy of' if alike else 'its values differ from those of'} {name}"
     assert model.notes == (() if alike else (f"1 unused tensor in the checkpoint: bert.{name}.",))

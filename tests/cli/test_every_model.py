@@ -136,7 +136,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_each_command_is_right_or_refuses(kind: str, models: Callable[[str], Path], tmp_path: Path) -> None:
+def test_each_command_runs_or_refuses(kind: str, models: Callable[[str], Path], tmp_path: Path) -> None:
     folder = models(kind)
     record = asked(folder)
     assert record["problems"] == []

@@ -66,13 +66,13 @@ def two(number: float) -> str:
     return str(Decimal(repr(number)).quantize(Decimal("0.01"), ROUND_HALF_UP))
 
 
-def labels(records: Any) -> Iterator[Row]:
+def rows_of_classify(records: Any) -> Iterator[Row]:
     for record in records:
         for label in record["labels"]:
             yield {name: record[name] for name in ("index", "text", "text_pair")} | label
 
 
-def fillings(records: Any) -> Iterator[Row]:
+def rows_of_fill_mask(records: Any) -> Iterator[Row]:
     for record in records:
         for mask in record["masks"]:
             for word in mask["predictions"]:
@@ -86,7 +86,7 @@ def fillings(records: Any) -> Iterator[Row]:
                 }
 
 
-def entities(records: Any) -> Iterator[Row]:
+def rows_of_tag(records: Any) -> Iterator[Row]:
     for record in records:
         for entity in record["entities"]:
             named = {"index": record["index"], "label": entity["entity_group"]}
@@ -94,14 +94,14 @@ def entities(records: Any) -> Iterator[Row]:
             yield named | {"word": words} | {name: entity[name] for name in ("score", "start", "end")}
 
 
-def answers(records: Any) -> Iterator[Row]:
+def rows_of_answer(records: Any) -> Iterator[Row]:
     for record in records:
         for answer in record["answers"]:
             named = {"index": record["index"], "question": record["question"]}
             yield named | {name: answer[name] for name in ("score", "answer", "start", "end")}
 
 
-def parts(outer: str, *names: str) -> Rows:
+def rows_under(outer: str, *names: str) -> Rows:
     """The rows that a record, or each of a list, has under a name, with these of its own values."""
 
     def rows(found: Any) -> Iterator[Row]:
@@ -112,7 +112,7 @@ def parts(outer: str, *names: str) -> Rows:
     return rows
 
 
-def pieces(records: Any) -> Iterator[Row]:
+def rows_of_tokenize(records: Any) -> Iterator[Row]:
     for record in records:
         columns = zip(record["tokens"], record["ids"], record["segments"], record["offsets"], strict=True)
         for position, (token, id, segment, (start, end)) in enumerate(columns):
@@ -120,31 +120,31 @@ def pieces(records: Any) -> Iterator[Row]:
             yield named | {"start": start, "end": end}
 
 
-def read_off(records: Any) -> Iterator[Row]:
+def rows_of_lens(records: Any) -> Iterator[Row]:
     for record in records:
         for mask in record["masks"]:
             for layer in mask["layers"]:
                 yield {"index": record["index"], "position": mask["position"], **layer}
 
 
-def hits(records: Any) -> Iterator[Row]:
+def rows_of_search(records: Any) -> Iterator[Row]:
     for record in records:
         for hit in record["nearest"]:
             yield {"query": record["query"], **hit}
 
 
-def steps(record: Any) -> Iterator[Row]:
+def rows_of_trace(record: Any) -> Iterator[Row]:
     for step in record["steps"]:
         yield {name: step[name] for name in ("path", "group", "operation", "params", "macs", "flops", "bytes")}
 
 
-def patched(record: Any) -> Iterator[Row]:
+def rows_of_patch(record: Any) -> Iterator[Row]:
     for layer, row in enumerate(record["effects"]["layers"]):
         for position, effect in enumerate(row):
             yield {"of": "layers", "direction": "denoise", "layer": layer, "position": position, "effect": effect}
 
 
-def known(record: Any) -> Iterator[Row]:
+def rows_of_probe(record: Any) -> Iterator[Row]:
     for layer in record["layers"]:
         yield {"layer": layer["layer"], "accuracy_value": layer["accuracy"]["value"], "control": layer["control"]}
 
@@ -154,18 +154,18 @@ LABELLED = "text,label\n" + "a cup of tea,1\nthe king,0\n" * 5
 SCORED = {"score": four}
 
 
-def vectors(records: Any) -> Iterator[Row]:
+def rows_of_encode(records: Any) -> Iterator[Row]:
     for record in records:
         yield {name: record[name] for name in ("index", "text", "embedding")}
 
 
-def cosines(records: Any) -> Iterator[Row]:
+def rows_of_similarity(records: Any) -> Iterator[Row]:
     for record in records:
         of_texts = {str(number): cosine for number, cosine in enumerate(record["cosine"])}
         yield {"index": record["index"], "text": record["text"], **of_texts}
 
 
-def likely(records: Any) -> Iterator[Row]:
+def rows_of_score(records: Any) -> Iterator[Row]:
     for record in records:
         whole = {name: record[name] for name in ("loss", "pseudo_perplexity")}
         for token in record["tokens"]:
@@ -173,7 +173,7 @@ def likely(records: Any) -> Iterator[Row]:
         yield {"index": record["index"], "token": "(all)", "log_prob": None, **whole}
 
 
-def near(records: Any) -> Iterator[Row]:
+def rows_of_neighbors(records: Any) -> Iterator[Row]:
     for record in records:
         for neighbor in record["neighbors"]:
             yield {"word": record["token"], **neighbor}
@@ -181,40 +181,42 @@ def near(records: Any) -> Iterator[Row]:
 
 WRITERS = [
     Writer(
-        "encode", TEXTS, vectors,
+        "encode", TEXTS, rows_of_encode,
         {"text": visible, "embedding": lambda vector: " ".join(f"{number:7.4f}" for number in vector[:4])},
         endings=(*TABLES, *ARRAYS),
     ),
-    Writer("similarity", TEXTS, cosines, {"text": visible, "1": four}, endings=(*TABLES, *ARRAYS)),
-    Writer("search", ("hot tea", "-i", "VECTORS"), hits, {"row": str, **SCORED, "text": visible}),
-    Writer("classify", PLAIN, labels, {"text": visible, "label": str, **SCORED}, checkpoint={"head": "classifier"}),
-    Writer("fill-mask", TEXTS, fillings, {**SCORED, "token": str, "token_id": str, "sequence": visible}),
-    Writer("score", TEXTS, likely, {"token": str, "log_prob": four}),
-    Writer("tag", PLAIN, entities, {"label": str, **SCORED, "word": str}, PAGES, checkpoint=TAGGER),
-    Writer("answer", ("Who walked?", "What?", "--context", PLAIN[0]), answers, {**SCORED, "answer": str}, PAGES,
-         checkpoint=READER),
+    Writer("similarity", TEXTS, rows_of_similarity, {"text": visible, "1": four}, endings=(*TABLES, *ARRAYS)),
+    Writer("search", ("hot tea", "-i", "VECTORS"), rows_of_search, {"row": str, **SCORED, "text": visible}),
+    Writer("classify", PLAIN, rows_of_classify, {"text": visible, "label": str, **SCORED},
+           checkpoint={"head": "classifier"}),
+    Writer("fill-mask", TEXTS, rows_of_fill_mask, {**SCORED, "token": str, "token_id": str, "sequence": visible}),
+    Writer("score", TEXTS, rows_of_score, {"token": str, "log_prob": four}),
+    Writer("tag", PLAIN, rows_of_tag, {"label": str, **SCORED, "word": str}, PAGES, checkpoint=TAGGER),
+    Writer("answer", ("Who walked?", "What?", "--context", PLAIN[0]), rows_of_answer, {**SCORED, "answer": str}, PAGES,
+           checkpoint=READER),
     Writer("rank", ("hot tea", *TEXTS), iter, {"corpus_id": str, **SCORED, "text": visible}, checkpoint=RANKER),
-    Writer("keywords", PLAIN, parts("keywords", "index"), {"keyword": str, **SCORED}, PAGES),
-    Writer("tokenize", TEXTS, pieces, {"token": visible, "id": str}),
-    Writer("neighbors", ("king", "tea"), near, {"token": str, "id": str, "cosine": four}),
-    Writer("explain", PLAIN, parts("words", "index"), {"word": str, "contribution": "{:+z.4f}".format}, FIGURES,
-         checkpoint={"head": "classifier"}),
-    Writer("lens", TEXTS, read_off, {"predictions": lambda best: best[0]["token_str"]}, FIGURES),
-    Writer("heads", PLAIN, parts("heads"), {"layer": str, "head": str, "entropy": "{:.3f}".format, "distance":
-         "{:.2f}".format, "special": "{:.1%}".format, "self": "{:.1%}".format}, FIGURES, whole=True),
+    Writer("keywords", PLAIN, rows_under("keywords", "index"), {"keyword": str, **SCORED}, PAGES),
+    Writer("tokenize", TEXTS, rows_of_tokenize, {"token": visible, "id": str}),
+    Writer("neighbors", ("king", "tea"), rows_of_neighbors, {"token": str, "id": str, "cosine": four}),
+    Writer("explain", PLAIN, rows_under("words", "index"), {"word": str, "contribution": "{:+z.4f}".format}, FIGURES,
+           checkpoint={"head": "classifier"}),
+    Writer("lens", TEXTS, rows_of_lens, {"predictions": lambda best: best[0]["token_str"]}, FIGURES),
+    Writer("heads", PLAIN, rows_under("heads"), {"layer": str, "head": str, "entropy": "{:.3f}".format, "distance":
+           "{:.2f}".format, "special": "{:.1%}".format, "self": "{:.1%}".format}, FIGURES, whole=True),
     Writer("heads", (PLAIN[0], "--rollout", "0"), lambda record: ({"rollout": share} for share in record["rollout"][0]),
-         {"rollout": "{:.1%}".format}, FIGURES, whole=True),
-    Writer("patch", (TEXTS[0], "The [MASK] ran, =1 on \x1b[31mthe mat."), patched, {"effect": "{:+z.3f}".format},
-         FIGURES, whole=True),
-    Writer("probe", ("-i", "LABELLED", "--folds", "3"), known, {"accuracy_value": two, "control": four}, FIGURES,
-         whole=True),
-    Writer("diff", ("--versus", "OTHER", PLAIN[0]), parts("steps"), {"path": str, "max_abs": "{:.2e}".format, "max_rel":
-         "{:.2e}".format, "cosine": "{:.6f}".format}, PAGES, whole=True),
-    Writer("trace", (PLAIN[0], "--all-layers"), steps, {"operation": str}, whole=True),
-    Writer("trace", (PLAIN[0],), steps, {"operation": str}, (".html", ".npz", ".safetensors"), whole=True),
+           {"rollout": "{:.1%}".format}, FIGURES, whole=True),
+    Writer("patch", (TEXTS[0], "The [MASK] ran, =1 on \x1b[31mthe mat."), rows_of_patch, {"effect": "{:+z.3f}".format},
+           FIGURES, whole=True),
+    Writer("probe", ("-i", "LABELLED", "--folds", "3"), rows_of_probe, {"accuracy_value": two, "control": four},
+           FIGURES, whole=True),
+    Writer("diff", ("--versus", "OTHER", PLAIN[0]), rows_under("steps"),
+           {"path": str, "max_abs": "{:.2e}".format, "max_rel": "{:.2e}".format, "cosine": "{:.6f}".format},
+           PAGES, whole=True),
+    Writer("trace", (PLAIN[0], "--all-layers"), rows_of_trace, {"operation": str}, whole=True),
+    Writer("trace", (PLAIN[0],), rows_of_trace, {"operation": str}, (".html", ".npz", ".safetensors"), whole=True),
     # Rows that contain none: a table shows a module with what is inside it, test_params.py.
-    Writer("params", ("--depth", "1"), parts("rows"), {"path": str, "params": "{:,}".format},
-         (*PAGES, ".dot", ".mmd", ".svg", ".png"), whole=True),
+    Writer("params", ("--depth", "1"), rows_under("rows"), {"path": str, "params": "{:,}".format},
+           (*PAGES, ".dot", ".mmd", ".svg", ".png"), whole=True),
 ]  # fmt: skip
 WITHOUT_A_TEST_HERE = {
     "export",

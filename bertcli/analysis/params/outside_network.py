@@ -30,9 +30,9 @@ def rows_outside(model: LoadedModel) -> Iterator[SummaryRow]:
             whole=count,
         )
         before[chain] = (name,)
-    prefix = family(model.config.model_type).prefix_in([use.name for use in model.uses])
+    prefix = family(model.config.model_type).prefix_in([use.name for use in model.tensor_uses])
     unread: dict[str, list[TensorUse]] = {}
-    for use in model.uses:
+    for use in model.tensor_uses:
         if use.why == UNREAD and use.name.startswith(prefix):
             part = use.name.removeprefix(prefix).partition(".")[0]
             unread.setdefault(part, []).append(use)

@@ -97,7 +97,7 @@ class CountedParameter(NamedTuple):
 
 def entries(model: LoadedModel) -> Iterator[CountedParameter]:
     """Every parameter of a model's tree; one that is tied to an earlier one counts as 0."""
-    stored = {path: use.bytes // len(use.paths) for use in model.uses for path in use.paths}
+    stored = {path: use.bytes // len(use.paths) for use in model.tensor_uses for path in use.paths}
     first: dict[int, str] = {}
     for parameter in parameters(model.network, model.config.aliases):
         path, array = parameter.path, parameter.array

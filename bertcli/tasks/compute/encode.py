@@ -220,12 +220,12 @@ class EncodeSteps(VectorSteps):
 def _refuse_projection(model: LoadedModel) -> None:
     """Raise BertcliError for a layer after the network that nothing here applies."""
     member = family(model.config.model_type)
-    ours = [use.name for use in model.uses if use.use != "ignored"]
+    ours = [use.name for use in model.tensor_uses if use.use != "ignored"]
     applied = {
         name.partition(".")[0]
         for name in (*ours, *(member.head_tensor_prefix(head) or "" for head in member.head_names))
     }
-    for name, shape in ((use.name, use.shape) for use in model.uses if use.why == UNUSED):
+    for name, shape in ((use.name, use.shape) for use in model.tensor_uses if use.why == UNUSED):
         if name.partition(".")[0] not in applied and len(shape) == 2 and shape[1] == model.config.hidden_size:
             raise BertcliError(
                 f"{model.name} ends in a layer {quoted(name)}, which bertcli does not run: choose a pooling "

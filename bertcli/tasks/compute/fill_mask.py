@@ -77,7 +77,7 @@ class _FillMask(RecordTask):
 
     @cached_property
     def _noted(self) -> set[str]:
-        """Mask tokens of other models that a warning has named."""
+        """Mask tokens of other models that a warning has named: a set to fill, since the fields are frozen."""
         return set()
 
     def cost(self, item: Item) -> int:

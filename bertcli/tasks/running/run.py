@@ -96,6 +96,7 @@ def _computed(task: Task[R], texts: Texts, start: Progress, workers: int) -> Gen
             if isinstance(group, Exception):
                 raise group
             yield _of_group(task, group)
+            # Both branches take all groups that are left, so that the loop ends with them; else it goes on.
             if workers > 1 and not watched():
                 if monotonic() - begun >= seconds_before:
                     yield from _by_workers(task, groups, texts, workers)

@@ -117,14 +117,14 @@ class AvailableModels:
             self._opened[name] = self._open(name)
         return self._opened[name]
 
-    def for_task(self, task: TaskSpec, options: Any, works: Sequence[str] = ()) -> Model:
+    def for_task(self, task: TaskSpec, options: Any, uses: Sequence[str] = ()) -> Model:
         """Choose a model: one of -m that was trained for the work, else the bundled one, else what can do it.
 
-        works: the uses that count as trained for it; those of the task, if none is given. Errors: BertcliError, that of
+        uses: those that count as trained for it; those of the task, if none is given. Errors: BertcliError, that of
         the last model, or that there is none.
         """
         needs = task.needs(options)
-        trained_for = works or needs.trained or [use.name for use in task.every_use]
+        trained_for = uses or needs.trained or [use.name for use in task.every_use]
         refused: BertcliError | None = None
 
         def can(model: Model) -> bool:

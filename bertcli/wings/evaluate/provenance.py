@@ -27,7 +27,7 @@ WITHOUT_EFFECT = ("batch_tokens", "workers", "at_least", "keep_going")  # option
 def model_of(model: Model) -> Record:
     """The record of a model: {name, digest, dtypes, computed_in}; digest of its files, dtypes of its stored weights."""
     read = [] if model.folder is None else model.files_read
-    stored = sorted({use.dtype for use in model.uses if use.path})
+    stored = sorted({use.dtype for use in model.tensor_uses if use.path})
     return {"name": model.name, "digest": digest(read) if read else None, "dtypes": stored, "computed_in": "float32"}
 
 

@@ -3,8 +3,10 @@
 command    make the command of a view from its spec (specs/), and print its result or write it as a record or a page
 examples   examples of the views for `bertcli info`: which of them can use a model, with texts that suit it; **which
            model has which view**
+compute/   the work of the views: `measure` and `draw`
 labelled   read the labelled texts of the view probe from a file
 options    the options that several views share: maximum length (`CutOptions`) and the target (`TargetOptions`)
+specs/     a spec for each view
 view_spec  what the command of a view is made of: `ViewSpec`
 """
 

@@ -54,7 +54,7 @@ def test_diff_names_a_fault_in_any_tensor_where_it_begins(made: Made, tmp_path: 
     for step in trace.steps:
         for parameter in step.parameters:
             used.setdefault(parameter, step.path)
-    names = {use.name: use.path for use in model.uses if use.path}
+    names = {use.name: use.path for use in model.tensor_uses if use.path}
     assert len(names) == len(open_tensors(Folder(folder))) > 40
     for number, (name, path) in enumerate(names.items()):
         assert path is not None
