@@ -515,7 +515,7 @@ def test_trace_and_params_know_every_layer_of_a_kind(tmp_path: Path) -> None:
     assert rows["colbert_linear"].connected_to == ()
     rows = {row.path: row for row in bertcli.params(modular).rows}
     assert [rows[f"dense.{number}"].params for number in range(3)] == [1024, 64, 33]
-    assert rows["dense.2"].connected_to == ("dense.1",)
+    assert (rows["dense.2"].connected_to, rows["dense.2"].output_shape) == (("dense.1",), "(None, 1)")
     # The pass of a reranker reads no parameters but those of its network, which ends before its head.
     assert trace.totals.params == bertcli.params(reranker).total_params
     assert [(step.params, step.macs) for step in trace.steps if step.path == "logit_score"] == [(0, 2 * 32)]

@@ -28,6 +28,11 @@ def test_an_old_config_gets_berts_defaults() -> None:
     assert config.sizes["D"] == 4
 
 
+def test_labels_are_in_the_order_of_their_numbers() -> None:
+    """transformers writes the numbers in the order of texts, 10 before 2."""
+    assert parse_config({**OLD, "id2label": {"1": "yes", "0": "no", "2": "maybe"}}).labels == ["no", "yes", "maybe"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

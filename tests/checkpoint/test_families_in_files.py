@@ -228,11 +228,13 @@ def test_families_in_files_capacity_and_segments() -> None:
     assert found["modernbert-base"] == (8192, 1)
 
 
-def test_families_in_files_a_discriminator_fills_no_masks(tmp_path: Path) -> None:
+def test_families_in_files_models_that_fill_no_masks_say_why(tmp_path: Path) -> None:
     with pytest.raises(BertcliError, match=r"its heads: rtd\. Of ELECTRA's two models only the generator fills masks"):
         bertcli.load(make_family(tmp_path / "electra", "electra", "rtd")).fill_mask(["a"])
     with pytest.raises(BertcliError, match=r"DeBERTa fills masks with cls\.predictions"):
         bertcli.load(make_family(tmp_path / "deberta", "deberta-v2", "model")).fill_mask(["a"])
+    with pytest.raises(BertcliError, match="predicts the next word, not one that is masked"):
+        bertcli.load(make_family(tmp_path / "qwen3", "qwen3", "lm")).fill_mask(["a"])
 
 
 def test_families_in_files_shared_layers_are_stored_and_counted_once(tmp_path: Path) -> None:

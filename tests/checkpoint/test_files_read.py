@@ -26,6 +26,7 @@ from safetensors.numpy import load_file, save_file
 
 import bertcli
 from bertcli.errors import BertcliError
+from bertcli.folder.cache import missing
 from bertcli.folder.files import Folder
 from bertcli.folder.model_files import SMALL_FILES, VOCABULARY
 from bertcli.weights.digest import fingerprint
@@ -147,6 +148,7 @@ def test_every_file_that_is_asked_for_is_fetched(kind: str, tmp_path: Path, monk
     assert "modules.json" in names
     lost = {name for name in names if not (SMALL_FILES.fullmatch(name) or VOCABULARY.fullmatch(name))}
     assert lost == set(), f"folder/download.py fetches no {sorted(lost)}"
+    assert missing(Folder(folder)) == []
 
 
 def test_a_run_is_not_resumed_if_the_base_of_its_adapter_has_changed(tmp_path: Path) -> None:

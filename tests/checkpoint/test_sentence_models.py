@@ -239,6 +239,7 @@ def test_static_models_leave_out_unknown_words_wherever_tokens_are_shown(tmp_pat
     assert model.tokenizer.of_ids([hot, unknown, tea]).ids == [hot, tea]
     told = command("encode", "-m", folder, "tea " * 600, "--format", "jsonl").err
     assert "had more than 512 tokens" in told
+    assert "mean of the rows of a static model's table" in told
     (folder / "config.json").write_text('{"max_length": 0}')
     refused = command("encode", "-m", folder, "tea")
     assert refused.status == 1

@@ -122,6 +122,8 @@ POOLED = {"text": {"method": "forward", "method_output_name": "pooler_output"}}
         ),
         ({"processing_kwargs": {"text": "rr"}}, "processing_kwargs .*; text in it must be an object"),
         ({"processing_kwargs": "rr"}, "the processing_kwargs 'rr'"),
+        ({"processing_kwargs": {"text": {"add_special_tokens": False}}}, "; of these bertcli applies max_length"),
+        ({"processing_kwargs": {"common": {"truncation": False}}}, "; of these bertcli applies max_length"),
         ({"tokenizer_args": {"do_lower_case": "no"}}, "do_lower_case 'no'"),
         ({"tokenizer_name_or_path": "bert-base-cased"}, "the tokenizer_name_or_path 'bert-base-cased'"),
         ({"transformer_task": "text-generation"}, "the transformer_task 'text-generation'"),

@@ -47,9 +47,10 @@ def test_commands_same_records_as_from_python(command: str, model: Path, tmp_pat
     pair = {"text_pair": PAIR} if command in ("encode", "classify") else {}
     write_json_lines(file, ({"text": text, **pair} for text in TEXTS))
     second = ["--pair-column", "text_pair"] if command == "classify" else []
-    records = bertcli(command, "-m", model, "-i", file, *second, "--format", "jsonl").records
+    printed = bertcli(command, "-m", model, "-i", file, *second, "--format", "jsonl")
+    assert "中国😀" in printed.out
     field = {"encode": "embedding", "tokenize": "ids"}.get(command)
-    found = [record[field] for record in records] if field else records
+    found = [record[field] for record in printed.records] if field else printed.records
     if command == "encode":
         # Printed are the fewest digits that read back as the float32.
         found = np.array(found, np.float32).tolist()

@@ -120,6 +120,7 @@ def test_help_has_five_groups_and_the_guide() -> None:
 def test_help_of_a_command_can_be_asked_for_before_its_name() -> None:
     assert bertcli("help", "encode").out == bertcli("encode", "--help").out != ""
     assert bertcli("help").out == bertcli("--help").out != ""
+    assert bertcli("-V").out == bertcli("--version").out != ""
     assert "No such command 'nonsense'" in error(bertcli("help", "nonsense"))
 
 

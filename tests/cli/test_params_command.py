@@ -43,6 +43,7 @@ def test_params_markdown_is_a_table_and_the_totals() -> None:
     assert lines[1] == "| --- | --- | ---: | ---: | ---: |"
     assert r"| encoder.layers.\*.attention (SelfAttention × 2) | (None, 512, 128) | 132,096 | 528,384 | 3.01 |" in lines
     assert lines[-4:-1] == ["- Total params: 4,385,920", "- Trainable params: 4,385,920", "- Non-trainable params: 0"]
+    assert lines[-1] == "- Size: 17,543,680 bytes (16.7 MiB); in float16 8.4 MiB, in int8 4.2 MiB"
 
 
 def unfolded(text: str, names: list[str]) -> str:

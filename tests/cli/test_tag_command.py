@@ -41,6 +41,12 @@ def test_tag_gives_the_records_of_the_library(aggregation: Any, tagger: Path, tm
     assert read_json(file) == expected
 
 
+def test_tag_leaves_out_the_labels_of_a_list(tagger: Path) -> None:
+    arguments = ("tag", "-m", tagger, TEXTS[0], "--ignore")
+    left = bertcli(*arguments, "O,PER, LOC,MISC,ORG", "--format", "jsonl").records
+    assert left[0]["entities"] == []
+
+
 def test_tag_prints_a_table_where_there_is_no_color(tagger: Path) -> None:
     (record,) = library.load(tagger).tag(TEXTS[:1])
     for result in (

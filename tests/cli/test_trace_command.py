@@ -166,6 +166,15 @@ def test_trace_below_the_table_stand_sizes_and_totals() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "seen"), [("qwen3-embedding-0.6b", "0 ≤ i − j"), ("modernbert-base", "| i − j | ≤ 64")]
+)
+def test_trace_says_which_tokens_are_seen(name: str, seen: str) -> None:
+    told = trace("--variant", name, "--seq-len", "8", "--formulas").out
+    assert f"Seen scores = Attention scores where {seen} else −∞\n" in told
+    assert "; attention is counted whole, also where tokens are not seen)" in told
+
+
 @pytest.mark.parametrize("width", [60, 80, 170])
 @pytest.mark.parametrize("options", [[], ["--time", "--stats"]], ids=["plain", "measured"])
 def test_trace_terminal_folds_text_and_never_numbers(width: int, options: list[str], model: Path) -> None:

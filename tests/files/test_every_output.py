@@ -441,7 +441,7 @@ def test_every_output_is_written(writer: Writer, ending: str, made: Made, tmp_pa
     result = call(writer, made, "-o", file)
     if ending in (".svg", ".png") and "Graphviz" in result.err:
         pytest.skip("Graphviz is not here")
-    assert result.status == 0, result.err
+    assert (result.status, result.out) == (0, ""), result.err
     check_file(file, writer, expected(writer, made))
     size = file.stat().st_size
     shown = f"{size} bytes" if size < 1000 else f"{size / 1e3:.0f} kB" if size < 999_500 else f"{size / 1e6:.1f} MB"

@@ -27,8 +27,6 @@ class Faults:
     gated: set[str] = field(default_factory=set)  # repositories whose terms nobody accepted
     status: int | None = None  # answer everything with this status
     cut: dict[str, int] = field(default_factory=dict)  # file -> the connection breaks after so many of its bytes
-    cuts: int = 1000  # so many times, then no more
-    short: dict[str, int] = field(default_factory=dict)  # file -> so many bytes fewer come than HEAD announced
     delay: float = 0.0  # seconds before every answer
     described: dict[str, Any] = field(default_factory=dict)  # in place of what model info says
     headers: dict[str, str] = field(default_factory=dict)  # in place of those of files, and beside them
@@ -206,12 +204,10 @@ class _Handler(BaseHTTPRequestHandler):
         faults, status, start = self.hub.faults, 200, 0
         if self.command == "GET":
             data = faults.other.get(name, data)
-            data = data[: len(data) - faults.short.get(name, 0)]
             if asked := re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or ""):
                 status, start = 206, int(asked[1])
                 headers = headers | {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"}
-        stop = faults.cut.get(name) if self.command == "GET" and faults.cuts > 0 else None
-        faults.cuts -= stop is not None
+        stop = faults.cut.get(name) if self.command == "GET" else None
         self._send(status, data[start:], headers, stop=None if stop is None else max(stop - start, 0))
 
     def _error(self, status: int, code: str, headers: dict[str, str] | None = None) -> None:
