@@ -255,11 +255,10 @@ def test_vocabularies_give_segments_as_the_version_that_wrote_them(
         assert tokens.segments == [0, 0, 0, *[1 if segment is None else segment] * 2]
     said = [f"The second text of a pair has segment {segment}" in message for message in caplog.messages]
     assert said == ([] if segment is None else [True])
-    write_json(
-        tmp_path / "tokenizer_config.json",
-        {"tokenizer_class": tokenizer_class, "model_input_names": ["input_ids", "token_type_ids"]},
-    )
-    assert tokenizer_of(tmp_path).encode(["tea"], ["hot"])[0].segments == [0, 0, 0, 1, 1]
+    for second, inputs in enumerate((["input_ids"], ["input_ids", "token_type_ids"])):
+        said_so = {"tokenizer_class": tokenizer_class, "model_input_names": inputs}
+        write_json(tmp_path / "tokenizer_config.json", said_so)
+        assert tokenizer_of(tmp_path).encode(["tea"], ["hot"])[0].segments == [0, 0, 0, second, second]
 
 
 def test_vocabularies_of_deberta_are_byte_pairs_in_berts_frame(tmp_path: Path) -> None:

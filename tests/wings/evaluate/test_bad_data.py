@@ -65,7 +65,11 @@ def test_a_bad_row_is_named_and_can_be_left_out(made: Made, tmp_path: Path, name
 
 
 OF_MODELS: dict[str, tuple[str, str, str]] = {
-    "an unknown label": ("data.csv", "text,label\nGood.,positive\nBad.,meh\n", "line 3: the label 'meh' is not one"),
+    "an unknown label": (
+        "data.csv",
+        "text,label\nGood.,positive\nBad.,meh\n",
+        "line 3: the label 'meh' is not one of this model's: 'negative', 'positive' (--rename-label",
+    ),
     "no label": (
         "data.csv",
         "text,label\nGood.,positive\nBad.,\n",

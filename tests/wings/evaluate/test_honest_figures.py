@@ -170,7 +170,8 @@ def test_documents_and_paragraphs_are_clusters(made: Made, tmp_path: Path) -> No
     assert judged(squad, "-m", made(head="qa"), "--cluster", "context")["clusters"] == 2
     text = tmp_path / "data.txt"
     text.write_text("It rained.\n")
-    assert "--cluster needs one: leave it out." in bertcli("evaluate", text, "--cluster", "x").error
+    for option in ("--by", "--cluster"):
+        assert f"{option} needs one: leave it out." in bertcli("evaluate", text, option, "x").error
 
 
 # --------------------------------------------------------------------------------------------------------- differences
@@ -191,7 +192,7 @@ def test_a_permutation_test_exchanges_two_models_results(tmp_path: Path) -> None
     by_metric = {one["metric"]: one for one in record["differences"]}
     assert [*by_metric] == ["average_precision", "best_f1", "best_accuracy"], "a threshold is neither better nor worse"
     for one in by_metric.values():
-        assert one["test"] == "permutation"
+        assert (one["test"], one["n"]) == ("permutation", 40)
         assert 0 < one["p"] <= 1
 
 

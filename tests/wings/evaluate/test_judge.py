@@ -66,6 +66,17 @@ def test_words_are_compared_without_case_and_spaces() -> None:
     assert [one["place"] for one in model["worst"]] == ["line 2", "line 1"]
 
 
+def test_what_one_model_could_not_use_is_left_out_for_both() -> None:
+    bad = {"error": "too long"}
+    models: Any = [
+        Answering("a", [bad, filled("tea"), filled("tea")]),
+        Answering("b", [filled("tea"), bad, filled("milk")]),
+    ]
+    found = evaluate(labelled("fill-mask", *BLANKS), models, Evaluate())
+    assert (found.record["count"], found.record["left_out"]) == (1, 2)
+    assert [model["metrics"]["accuracy@1"]["value"] for model in found.record["models"]] == [1, 0]
+
+
 def test_no_answer_competes_only_where_some_question_has_none() -> None:
     answered = [{"answers": [{"answer": "The king"}]}, {"answers": [{"answer": ""}]}]
     for truths, has_none in (((("the king",), ()), True), ((("the king",), ("tea",)), False)):

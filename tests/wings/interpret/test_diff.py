@@ -1,6 +1,7 @@
 """Where two models part: a fault in any tensor is found at the step that uses it."""
 
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,9 @@ def test_diff_of_files_that_are_none(vectors: Model, tmp_path: Path) -> None:
     (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 no zip")
     (tmp_path / "bad.safetensors").write_bytes(b"\x00" * 20)
     np.savez(tmp_path / "objects.npz", a=np.array([{}], dtype=object))
-    for name in ("bad.npz", "bad.safetensors", "objects.npz", "missing.npz", "arrays.txt"):
+    with zipfile.ZipFile(tmp_path / "none.npz", "w") as archive:
+        archive.writestr("hidden_states.0.npy", b"no array")
+    for name in ("bad.npz", "bad.safetensors", "objects.npz", "none.npz", "missing.npz", "arrays.txt"):
         with pytest.raises(BertcliError):
             bertcli.diff(vectors, tmp_path / name, TEXT)
 

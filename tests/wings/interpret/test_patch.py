@@ -192,6 +192,21 @@ def test_patch_command_shades_a_terminal_that_is_wide_enough(made: Made) -> None
 
 
 @pytest.mark.any_kernel
+@pytest.mark.parametrize("width", [38, 24])
+def test_patch_command_turns_a_table_that_is_too_wide(width: int, made: Made) -> None:
+    folder = made(head="mlm", seed=402, tokenizer="both")
+    texts = ("the king drank [MASK]", "the queen drank [MASK]")
+    out = run("patch", "-m", folder, *texts, environment={"COLUMNS": str(width)}).out
+    assert max(map(len, out.splitlines())) <= width
+    table, _, _ = out.partition("\n\nAcross: state 0")
+    found = bertcli.patch(bertcli.load(folder), *texts)
+    for position, piece in enumerate(found.tokens[1]):
+        rows = re.findall(rf"^{position} {re.escape(piece)} (.*)", table, re.MULTILINE)
+        shown = [float(number) for number in re.findall(r"-?\d\.\d\d", " ".join(rows))]
+        np.testing.assert_allclose(shown, found.effects["denoise"][:, position], atol=0.0051)
+
+
+@pytest.mark.any_kernel
 def test_patch_command_counts_layers_and_heads_from_one(made: Made) -> None:
     folder = made(head="mlm", seed=402, tokenizer="both")
     call = ("patch", "-m", folder, "the king drank [MASK]", "the queen drank [MASK]", "--of")

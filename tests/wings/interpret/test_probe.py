@@ -128,6 +128,7 @@ def test_control_labels_are_drawn_as_often_as_true_ones_are_there(made: Made) ->
     assert 0.1 < shares.mean() < 0.3
     assert all(0 < share < 0.5 for share in shares)
     assert found.labels == ["a", "b"]
+    assert {layer["majority"] for layer in found.record["layers"]} == {0.8}
 
 
 def test_what_cannot_be_used_is_left_out_with_its_label(made: Made) -> None:

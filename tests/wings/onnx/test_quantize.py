@@ -102,6 +102,8 @@ def test_truncate_dim_keeps_the_first_numbers(made: Made) -> None:
         vector for block in model.encode_blocks(TEXTS, truncate_dim=5, pooling="none") for vector in block.vectors
     ]
     assert {vector.shape[1] for vector in tokens} == {5}
+    with pytest.raises(BertcliError, match="truncate_dim is 0; it must be at least 1"):
+        model.encode(TEXTS, truncate_dim=0)
 
 
 def test_truncate_dim_comes_before_normalizing(made: Made) -> None:

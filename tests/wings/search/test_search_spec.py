@@ -29,6 +29,7 @@ def test_hits_have_the_columns_of_the_spec(tmp_path: Path) -> None:
     of_files = bertcli("search", "tea", "-i", text, "--format", "jsonl").records
     assert {len(hit) for hit in of_files} == {5, 6}
     (record,) = bertcli("search", "tea", "-i", vectors, "-i", rows, "--id-column", "id", "--format", "jsonl").records
+    assert library.search("tea", vectors, texts=rows, id_column="id") == [record]
     assert [*record] == ["query", STORED.rows_of]
     for hit in of_files:
         fits(hit, FILES)
