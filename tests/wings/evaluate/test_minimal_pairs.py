@@ -69,10 +69,12 @@ def test_the_table_and_the_page_say_what_the_figures_do_not_show(pairs: Path, tm
     assert caution in page.read_text()
 
 
-def test_other_columns_are_named(tmp_path: Path) -> None:
+def test_other_columns_are_named_and_two_models_compared(tmp_path: Path) -> None:
     file = tmp_path / "pairs.csv"
     file.write_text("a,b\nThe cat sits.,The cat sit.\nHe was.,He were.\n")
-    assert judged(file, *TASK, "--column", "a", "--pair-column", "b")["count"] == 2
+    record = judged(file, *TASK, "--column", "a", "--pair-column", "b", "-m", "bert-mini-mlm", "-m", "bert-mini-mlm")
+    assert record["count"] == 2
+    assert [one["metric"] for one in record["differences"]] == ["preferred", "mean_difference"]
 
 
 def test_messages_name_the_fields_of_pairs_and_no_reason_for_a_task_that_was_given(tmp_path: Path) -> None:

@@ -80,9 +80,9 @@ def test_a_plain_tag_among_others_is_refused_by_its_line(tmp_path: Path) -> None
     result = bertcli("evaluate", file, "-m", model)
     assert result.status == 1
     assert "the tag 'LOC' is neither O nor like B-PER" in " ".join(result.err.split())
-    plain = written(tmp_path, "plain.conll", PLAIN.replace("PER", "MISC"))
+    plain = written(tmp_path, "plain.conll", PLAIN.replace("PER", "MISC").replace("lives O", "lives ACT"))
     assert "the type 'MISC' is not one of this model's: LOC, PER" in " ".join(
         bertcli("evaluate", plain, "-m", model).err.split()
     )
-    renamed = figures(plain, model, "--rename-label", "MISC=PER")
+    renamed = figures(plain, model, "--rename-label", "MISC=PER,ACT=O")
     assert renamed["f1"] == 1

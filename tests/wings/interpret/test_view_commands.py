@@ -82,7 +82,7 @@ def test_diff_command_ends_as_check_says(made: Made, tmp_path: Path) -> None:
     assert bertcli("diff", one, "--versus", other, TEXTS[2], "--check", "all", "--tolerance", "100").status == 0
     record = bertcli("diff", one, "--versus", other, TEXTS[2], "--format", "json").json
     assert record["first"] == "embeddings.token"
-    file = tmp_path / "diff.json"
+    file = tmp_path / "diff.JSON"
     assert bertcli("diff", one, "--versus", other, TEXTS[2], "-o", file).out == ""
     assert read_json(file) == record
 
