@@ -92,6 +92,7 @@ def test_evaluate_counts_the_entities_of_gliner(folder: Path, model: Model, tmp_
     assert figures["precision"] == pytest.approx(right / said)
     assert figures["recall"] == pytest.approx(right / true)
     assert figures["f1"] == pytest.approx(2 * right / (said + true))
+    assert figures["covered"] == 1, "--redact hides entities of any type"
     assert "looking for the types in the data: drink, person" in result.err
     how: dict[str, Any] = {"rename_label": {"DRINK": "drink", "PER": "person"}}
     named = bertcli.evaluate(data, model, labels=["drink", "person"], **how)
@@ -110,6 +111,8 @@ def test_evaluate_asks_gliner_for_the_types_of_spans(folder: Path, model: Model,
     figures = figures_of(command("evaluate", data, "-m", folder, "--format", "json").out)
     assert figures["precision"] == 1
     assert figures["recall"] == pytest.approx(len(found) / (len(found) + 2))
+    letters = {place for start, end, _ in found for place in range(start, end) if text[place] != " "}
+    assert figures["covered"] == pytest.approx(len(letters) / len({*letters, 0}))
 
 
 def test_evaluate_shows_the_entities_of_gliner_in_a_conll_file(folder: Path, tmp_path: Path) -> None:
