@@ -245,17 +245,17 @@ def test_families_in_files_shared_layers_are_stored_and_counted_once(tmp_path: P
     assert rows["encoder.layers.0"].params == rows["encoder.layers.3"].params > 0
     assert [rows[f"encoder.layers.{i}"].params for i in (1, 2, 4)] == [0, 0, 0]
     assert str(rows["encoder.layers.4"].tied_to).startswith("encoder.layers.3.")
-    stored = sum(use.bytes for use in model.uses)
+    stored = sum(use.bytes for use in model.tensor_uses)
     assert sum(row.bytes for row in rows.values()) == stored
 
 
 def test_families_in_files_parts_of_one_tensor_are_views_of_it(tmp_path: Path) -> None:
     model = bertcli.load(make_family(tmp_path, "modernbert", "model", dtype="F16"))
-    (use,) = [use for use in model.uses if use.name.endswith("layers.2.attn.Wqkv.weight")]
+    (use,) = [use for use in model.tensor_uses if use.name.endswith("layers.2.attn.Wqkv.weight")]
     assert use.paths == [f"encoder.layers.2.attention.{part}.weight" for part in ("query", "key", "value")]
     attention = model.network.encoder.layers[2].attention
     assert attention.query.weight.base is attention.value.weight.base
-    assert bertcli.params(model).total_bytes == sum(use.bytes for use in model.uses)
+    assert bertcli.params(model).total_bytes == sum(use.bytes for use in model.tensor_uses)
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_deberta_as_published_has_heads_that_nothing_runs(tmp_path: Path) -> Non
     plain = written(tmp_path / "plain", PUBLISHED[name]._replace(head="model"))
     convert(folder)
     assert np.array_equal(bertcli.load(folder).encode([TEXT]), bertcli.load(plain).encode([TEXT]))
-    uses = {use.name: (use.use, use.note) for use in bertcli.load(folder).uses}
+    uses = {use.name: (use.use, use.note) for use in bertcli.load(folder).tensor_uses}
     for tensor in ("lm_predictions.lm_head.dense.weight", "mask_predictions.classifier.weight"):
         assert uses[tensor] == ("ignored", "for what bertcli does not do")
     for command, arguments in REFUSED.items():
