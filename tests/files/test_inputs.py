@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from helpers.lines import write_lines
 from helpers.reading import from_files, refusal, texts
+from helpers.terminal import bertcli
 
 from bertcli.errors import BertcliError
 
@@ -35,6 +36,13 @@ def test_inputs_of_several_files_are_one(tmp_path: Path) -> None:
     assert texts(files[0], files[0]) == 2 * WORDS
     rows = list(from_files([str(file) for file in files]))
     assert [row.location for row in rows[3:6]] == [f"{files[0]}, line 4", f"{files[1]}, line 1", f"{files[1]}, line 2"]
+
+
+def test_inputs_of_several_files_have_columns_where_one_has(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"said": "one"}\n')
+    (tmp_path / "b.txt").write_text("two\n")
+    found = bertcli("tokenize", "-i", f"{tmp_path}/?.*", "--column", "said", "--format", "jsonl")
+    assert [record["text"] for record in found.records] == ["one", "two"]
 
 
 def test_inputs_of_a_pattern_are_its_files_in_order(tmp_path: Path) -> None:

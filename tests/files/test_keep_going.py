@@ -168,9 +168,10 @@ def test_keep_going_is_named_with_the_line_of_a_text_at_which_the_tokenizer_fail
 @pytest.mark.parametrize("command", ["encode", "score", "fill-mask", "classify"])
 def test_keep_going_shows_errors_in_a_table(command: str, model: Path, source: Path) -> None:
     pair = ["--text-pair", "x"] if command == "classify" else []
-    result = bertcli(command, "-m", model, "-i", source, "--keep-going", *pair)
-    assert result.status == 1
-    assert "not valid JSON" in result.out
+    for format in ("table", "csv"):
+        result = bertcli(command, "-m", model, "-i", source, "--keep-going", "--format", format, *pair)
+        assert result.status == 1
+        assert "not valid JSON" in result.out
 
 
 def test_keep_going_leaves_zeros_in_arrays_and_a_list_beside(model: Path, source: Path, tmp_path: Path) -> None:
@@ -216,7 +217,8 @@ def test_keep_going_keeps_the_ids_of_rows(model: Path, tmp_path: Path) -> None:
 def test_keep_going_leaves_nulls_in_parquet(model: Path, source: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     target = tmp_path / "v.parquet"
-    assert bertcli("encode", "-m", model, "-i", source, "--keep-going", "-o", target).status == 1
+    result = bertcli("encode", "-m", model, "-i", source, "--keep-going", "-o", target)
+    assert (result.status, "their vectors are null, and column error says why" in result.err) == (1, True)
     rows = parquet.read_table(target).to_pylist()
     assert [index for index, row in enumerate(rows) if row["embedding"] is None] == list(BAD_ROWS)
     assert [row["error"] is None for row in rows] == [index not in BAD_ROWS for index in range(8)]

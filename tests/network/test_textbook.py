@@ -106,6 +106,7 @@ def test_sentences_of_other_lengths_change_nothing() -> None:
     together = model.forward(ids, mask=mask)
     for row, length in enumerate((6, 2, 4)):
         assert_near(together[row, :length], model.forward([IDS[:length]])[0], 1e-6)
+        assert not together[row, length:].any()
 
 
 def test_softmax_rows_sum_to_one_at_any_size_of_number() -> None:

@@ -202,7 +202,7 @@ def test_fill_mask_puts_words_in_with_their_space(tmp_path: Path, kind: str, cap
         ):
             model.fill_mask("Hot [MASK]")
     with caplog.at_level("INFO", "bertcli"):
-        found = model.fill_mask(texts, targets="tea, unbelievable")
+        found = model.fill_mask(texts, targets="tea, unbelievable,")
     assert "Targets are words with the space before them, such as ' tea'." in caplog.text
     for which, expected in enumerate(["The {} was hot", "{} was hot", "The hot {}!", f"The\n{{}} was {mask}"]):
         predictions = {p["token_str"].strip(): p for p in found[which]["masks"][0]["predictions"]}

@@ -87,6 +87,8 @@ def test_explain_cuts_documents_as_rank_does(tmp_path: Path, caplog: pytest.LogC
     (found,) = explain(model, ["tea"], [DOCUMENTS[3]], batch_tokens=1)
     assert sum("was cut to 14 tokens" in message for message in caplog.messages) == 1
     assert found.value == pytest.approx(model.rank("tea", [DOCUMENTS[3]])[0]["score"])
+    explain(model, ["tea"], ["tea " * 12])
+    assert "was cut to 14 tokens; 1 was lost." in caplog.text
 
 
 def test_what_late_interaction_does_not_give_is_said(tmp_path: Path) -> None:

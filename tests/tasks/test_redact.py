@@ -62,6 +62,8 @@ def test_redact_keeps_texts_and_words_where_that_is_asked_for(tagger: Path) -> N
     arguments: list[str | Path] = ["tag", "-m", tagger, "--redact", "--format", "jsonl", *TEXTS]
     records, kept = bertcli(*arguments).records, bertcli(*arguments, "--keep-text").records
     plain = bertcli("tag", "-m", tagger, "--format", "jsonl", *TEXTS).records
+    of_pieces = bertcli(*arguments, "--aggregation", "none").records
+    assert [record["redacted"] for record in of_pieces] == [record["redacted"] for record in records]
     assert any(whole["hidden"] for whole in kept)
     for text, record, whole, without in zip(TEXTS, records, kept, plain, strict=True):
         assert list(whole) == ["index", "text", "truncated", "entities", "redacted", "hidden"]
@@ -106,6 +108,7 @@ def test_redact_writes_lines_and_a_page_of_what_was_hidden_where(tagger: Path, t
     text = "The king of France"
     assert bertcli("tag", "-m", tagger, "--redact", "-o", lines, text, "tea").status == 0
     assert lines.read_text(encoding="utf-8") == bertcli("tag", "-m", tagger, "--redact", text, "tea").out
+    assert bertcli("tag", "-m", tagger, "--redact", "--threshold", "1", "hot\ntea").out == "hot tea\n"
     refused = bertcli("tag", "-m", tagger, "-o", lines, text)
     assert "the ending must be one of .json" in refused.error
     assert bertcli("tag", "-m", tagger, "--redact", "--redact-with", "***", "-o", page, text).status == 0

@@ -146,6 +146,7 @@ def test_sparse_files_hold_what_records_hold(ending: str, tmp_path: Path) -> Non
         with np.load(target) as file:
             arrays = dict(file)
         assert arrays["shape"].tolist() == [5, load(folder).config.vocab_size]
+        assert arrays["format"].item() == b"csr"  # scipy.sparse.load_npz asks for it
         ends = arrays["indptr"].tolist()
         assert ends[1] == ends[2]  # the text that failed has no entries
         kept = [(start, end) for row, (start, end) in enumerate(pairwise(ends)) if row != 1]
