@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from conftest import Made
 from helpers.checkpoints import make
-from helpers.json_files import write_json
+from helpers.json_files import change_json, write_json
 from helpers.pipelines import SAID, same
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,6 +137,14 @@ def test_rank_refuses_activations_that_are_not_allowed(path: Any, tmp_path: Path
     model = bertcli.load(make(tmp_path, **cases.RANKER, config={"sbert_ce_default_activation_function": path}))
     with pytest.raises(BertcliError, match=r"asks for the activation .* supports torch's Identity, Sigmoid, Tanh"):
         model.rank("tea", ["hot"])
+
+
+def test_rank_takes_the_sigmoid_where_both_keys_of_the_activation_are_null(tmp_path: Path) -> None:
+    folder = make(tmp_path, **cases.RANKER)
+    scores = [record["score"] for record in bertcli.load(folder).rank("tea", ["hot", "the king"])]
+    keys = ("sbert_ce_default_activation_function", "sentence_transformers")
+    change_json(folder / "config.json", dict.fromkeys(keys))
+    assert [record["score"] for record in bertcli.load(folder).rank("tea", ["hot", "the king"])] == scores
 
 
 def test_rank_keeps_equal_documents_in_the_order_given(ranker: Model) -> None:
