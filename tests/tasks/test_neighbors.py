@@ -62,6 +62,7 @@ def test_neighbors_words_come_from_arguments_and_pipes(model: Path) -> None:
 
 def test_neighbors_word_is_read_as_the_tokenizer_reads_it(model: Path) -> None:
     assert run("-m", model, "KING", "--format", "jsonl").records[0]["token"] == "king"
+    assert run("-m", model, "KING").out.split()[:3] == ["token", "id", "cosine"], "no column for one word"
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,8 @@ def test_neighbors_more_than_there_are_is_all_there_are(model: Path) -> None:
     opened = library.load(model)
     (record,) = neighbors(opened, ["king"], top_k=10**6)
     assert len(record["neighbors"]) == opened.config.vocab_size - 1
+    with pytest.raises(BertcliError, match="at least 1"):
+        list(neighbors(opened, ["king"], top_k=0))
 
 
 def with_row(model: Path, row: int, value: float) -> Model:
