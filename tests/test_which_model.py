@@ -24,6 +24,12 @@ def tagger(made: Made) -> str:
     return str(made(**cases.TAGGER))
 
 
+def test_a_use_that_a_plugin_brings_is_called_by_its_name() -> None:
+    note = capabilities.untrained(bertcli.load("bert-mini-mlm"), ("whitening",))
+    assert note is not None
+    assert "bert-mini-mlm (masked language model) was not trained for whitening: " in note
+
+
 def test_trained_models_come_before_those_that_can() -> None:
     asked: list[int] = []
 

@@ -69,6 +69,14 @@ def test_rank_progress_is_the_share_of_documents(
     assert all(share < 1 for done, share in shares if done < 27)  # however far ahead the file was read
 
 
+def test_rank_reads_query_and_document_of_a_file_without_header(ranker: Path, tmp_path: Path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text("hot tea,the king\nhot tea,a cup\n", encoding="utf-8")
+    asked = ("rank", "-m", ranker, "-i", file, "--no-header", "--query-column", "1", "--format", "json")
+    said = bertcli("rank", "-m", ranker, "hot tea", "the king", "a cup", "--format", "json").json
+    assert bertcli(*asked).json == said
+
+
 def test_rank_goes_on_where_an_error_stopped_it(
     ranker: Path, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,5 +6,5 @@ import numpy as np
 
 
 def assert_near(found: Any, expected: Any, tolerance: float) -> None:
-    """No number is further from the expected one than the tolerance, beside float32's rounding of the number."""
-    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=tolerance)
+    """No number is further from the expected one than the tolerance."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)

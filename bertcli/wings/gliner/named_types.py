@@ -10,11 +10,13 @@ class NamedTypes(Kind):
     """Entities of types that a request names.
 
     tasks/compute/tag.py asks for the refusal without labels, and raises it. _called: the name of such models.
-    _own_heads: the heads that no family has.
+    _own_heads: the heads that no family has. _scored: what they score, _marked: what a prompt has beside words.
     """
 
     _called: ClassVar[str]
     _own_heads: ClassVar[tuple[str, ...]] = ("spans",)
+    _scored: ClassVar[str] = "spans"
+    _marked: ClassVar[str] = "labels"
 
     def purpose(self, *, one_label: bool) -> str:
         return f"entities of any type ({self._called})"
@@ -36,8 +38,8 @@ class NamedTypes(Kind):
         if head not in self._own_heads:
             return None
         return (
-            "The scores of spans depend on the positions of words and labels, which are no input of a graph: "
-            "leave out --head to export the encoder."
+            f"The scores of {self._scored} depend on the positions of words and {self._marked}, which are no input of "
+            "a graph: leave out --head to export the encoder."
         )
 
     @property
@@ -51,6 +53,9 @@ class NamedTypes(Kind):
 class NamedTypesAndLabels(NamedTypes):
     """Entities of types, and labels of texts, that a request names."""
 
+    _scored = "spans and of candidates"
+    _marked = "marks"
+
     def purpose(self, *, one_label: bool) -> str:
         return f"entities and labels of any type ({self._called})"
 
@@ -60,11 +65,3 @@ class NamedTypesAndLabels(NamedTypes):
     @property
     def commands_of_heads(self) -> Mapping[str, str]:
         return {"spans": "tag --labels", "candidate_scores": "classify --candidates"}
-
-    def refusal_in_a_graph(self, head: str) -> str | None:
-        if head not in self._own_heads:
-            return None
-        return (
-            "The scores of spans and of candidates depend on the positions of words and marks, which are no input of a "
-            "graph: leave out --head to export the encoder."
-        )

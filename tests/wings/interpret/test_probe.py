@@ -68,7 +68,7 @@ def test_states_are_pooled_as_encode_pools_them(made: Made, mode: str) -> None:
     assert found.record["pooling"] == mode
     for layer in range(3):
         expected = model.encode(texts, layer=layer, normalize=False)
-        assert_near(found.vectors(layer, found.pooling), expected, 1e-6)
+        np.testing.assert_allclose(found.vectors(layer, found.pooling), expected, atol=1e-6)
     names = np.array(found.labels)
     assert names[found.validation.true.argmax(axis=1)].tolist() == labels
 
